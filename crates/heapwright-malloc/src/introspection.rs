@@ -6,11 +6,11 @@
 //!
 //! | `mallinfo2` field | its value here |
 //! |---|---|
-//! | `arena` | bytes made writable, without large blocks |
+//! | `arena` | `uordblks + fordblks` |
 //! | `ordblks` | 0: free blocks are not counted one by one |
 //! | `hblks`, `hblkhd` | large blocks, their bytes |
 //! | `uordblks` | bytes in live blocks, without large blocks |
-//! | `fordblks` | `arena - uordblks` |
+//! | `fordblks` | free bytes that have memory: in caches, slabs and free runs |
 //! | `keepcost` | bytes that wait for the purge: `malloc_trim` could give them back |
 //! | `smblks`, `fsmblks`, `usmblks` | 0 |
 
@@ -71,9 +71,9 @@ extern "C" fn malloc_trim(keep: size_t) -> c_int {
 extern "C" fn mallinfo2() -> Mallinfo2 {
     let now = snapshot();
     let small = now.live_bytes.saturating_sub(now.large_bytes);
-    let arena = now.committed_bytes.saturating_sub(now.large_bytes).max(small);
+    let free = now.rss_caches + now.rss_remote + now.rss_partial + now.rss_lazy;
     Mallinfo2 {
-        arena: arena as size_t,
+        arena: (small + free) as size_t,
         ordblks: 0,
         smblks: 0,
         hblks: now.large_blocks as size_t,
@@ -81,7 +81,7 @@ extern "C" fn mallinfo2() -> Mallinfo2 {
         usmblks: 0,
         fsmblks: 0,
         uordblks: small as size_t,
-        fordblks: (arena - small) as size_t,
+        fordblks: free as size_t,
         keepcost: now.rss_lazy as size_t,
     }
 }
