@@ -552,6 +552,36 @@ fn no_exit_code_depends_on_standard_error() {
     }
 }
 
+/// A run that lost its file is no success, whatever the command and the format.
+#[test]
+fn no_run_without_its_file_ends_with_0() {
+    let folder = Folder::new();
+    let program = program(&folder);
+    let (program, full) = (text(&program), "/dev/full");
+    let run = |words: &[&str]| done(heapwright().args(words));
+    let mut lines = vec![
+        vec!["valgrind", "--log-file=/dev/full", program, "none"],
+        vec!["valgrind", "--xml=yes", "--xml-file=/dev/full", program, "none"],
+        vec!["profile", "-o", full, "--", program, "none"],
+        vec!["record", "-o", full, "--", program, "none"],
+        vec!["run", "--timeline", full, "--", program, "none"],
+    ];
+    for format in ["text", "json", "html", "sarif", "junit", "memcheck", "memcheck-xml", "pprof"] {
+        lines.push(vec!["check", "--format", format, "-o", full, "--", program, "none"]);
+    }
+    for words in lines {
+        let output = run(&words);
+        let printed = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {printed}");
+        assert!(printed.contains(" could not be written: "), "{words:?}: {printed}");
+    }
+    // The program's own end, and a finding, say more.
+    for (how, code) in [("once", 7), ("twice", 99)] {
+        let output = run(&["check", "-o", full, "--", program, how, "7"]);
+        assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
+    }
+}
+
 #[test]
 fn what_runs_still_is_named_and_is_not_clean() {
     let folder = Folder::new();
