@@ -286,6 +286,8 @@ int main(int count, char **words) {
     }
     if (strstr(how, \"term\"))
         raise(SIGTERM);
+    if (strncmp(how, \"raise\", 5) == 0)
+        raise(atoi(how + 5));
     if (strstr(how, \"kill\"))
         raise(SIGKILL);
     if (strstr(how, \"wait\"))
@@ -314,6 +316,16 @@ fn what_a_signal_ends_is_looked_at() {
     );
     assert!(!printed.contains("INCOMPLETE"), "{printed}");
     use std::os::unix::process::ExitStatusExt;
+    let ending = [libc::SIGHUP, libc::SIGUSR1, libc::SIGALRM, libc::SIGPROF, libc::SIGSTKFLT];
+    for signal in
+        ending.into_iter().chain([libc::SIGRTMIN(), libc::SIGRTMIN() + 3, libc::SIGRTMAX()])
+    {
+        let output = check(&[], &[text(&program), &format!("raise{signal}")]);
+        let printed = stderr(&output);
+        assert_eq!(output.status.code(), Some(99), "{printed}");
+        assert!(printed.contains(LOST) && printed.contains("== it was ended by SIG"), "{printed}");
+        assert!(!printed.contains("INCOMPLETE"), "{printed}");
+    }
     let output = check(&["--fail-on", "errors"], &[text(&program), "term"]);
     assert_eq!(output.status.signal(), Some(15), "{}", stderr(&output));
 }

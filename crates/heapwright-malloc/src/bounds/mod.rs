@@ -204,7 +204,7 @@ fn may_have(name: &CStr) -> bool {
 
 /// Returns the `minor` of glibc 2.`minor`, or `None` if the C library is another one.
 #[cold]
-fn glibc() -> Option<u32> {
+pub(crate) fn glibc() -> Option<u32> {
     let version = weak!("gnu_get_libc_version");
     if version.is_null() {
         return None;
