@@ -1033,6 +1033,127 @@ int main(int count, char **words) {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
+/// Starts a child in the way of its first argument, and waits for its end. The child ends by the
+/// second argument without a word to heapwright, or executes this program.
+const CHILDREN: &str = "
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+static char stack[1 << 16];
+static int child(void *end) {
+    char *words[] = {end, 0};
+    if (strcmp(end, \"kill\") == 0)
+        kill(getpid(), SIGKILL);
+    if (strcmp(end, \"stop\") == 0)
+        syscall(SYS_exit_group, 0);
+    if (strcmp(end, \"fine\") == 0)
+        exit(0);
+    execv(end, words);
+    _exit(9);
+}
+int main(int count, char **words) {
+    char *how = words[1], *end = words[2];
+    uint64_t clone3[8] = {[4] = SIGCHLD};
+    pid_t pid = 0;
+    int status;
+    if (count == 1)
+        return 0;
+    if (strcmp(how, \"clone\") == 0)
+        pid = clone(child, stack + sizeof stack, SIGCHLD, end);
+    else if (strcmp(how, \"spawn\") == 0)
+        posix_spawnp(&pid, end, 0, 0, (char *[]){end, 0}, environ);
+    else {
+        if (strcmp(how, \"fork\") == 0)
+            pid = fork();
+        else if (strcmp(how, \"vfork\") == 0)
+            pid = vfork();
+        else if (strcmp(how, \"syscall\") == 0)
+            pid = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+        else if (strcmp(how, \"clone3\") == 0)
+            pid = syscall(SYS_clone3, clone3, sizeof clone3);
+        else
+            child(end);
+        if (pid == 0)
+            child(end);
+    }
+    waitpid(pid, &status, 0);
+    return 0;
+}
+";
+
+#[test]
+fn no_child_ends_unheard() {
+    let folder = Folder::new();
+    let program = folder.compile("children", &["-g", "-O0"], CHILDREN);
+    let program = text(&program);
+    for how in ["fork", "clone", "syscall", "clone3"] {
+        for end in ["kill", "stop"] {
+            let output = check(&[], &[program, how, end]);
+            let printed = stderr(&output);
+            assert_eq!(output.status.code(), Some(125), "{how} {end}: {printed}");
+            let line = format!(" ({program}), a child of process ");
+            assert_eq!(printed.matches(&line).count(), 1, "{how} {end}: {printed}");
+        }
+    }
+    for (how, end) in [("fork", "fine"), ("fork", "/none"), ("vfork", "/none"), ("spawn", "/none")]
+    {
+        let output = check(&[], &[program, how, end]);
+        assert_eq!(output.status.code(), Some(0), "{how} {end}: {}", stderr(&output));
+    }
+    // A child that becomes another program has that program's record.
+    for how in ["fork", "vfork", "clone", "syscall", "clone3", "spawn", "self"] {
+        let output = check(&[], &[program, how, program]);
+        assert_eq!(output.status.code(), Some(0), "{how}: {}", stderr(&output));
+    }
+}
+
+/// The library cannot be loaded into these programs, although they get its variables.
+#[test]
+fn a_program_that_cannot_be_checked_is_named_by_its_starter() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    let program = folder.compile("children", &["-g", "-O0"], CHILDREN);
+    let program = text(&program);
+    let mut programs = Vec::new();
+    let code = folder.file("fixed.c", "int main(void) { return 0; }");
+    let fixed = folder.path("fixed");
+    let mut made = std::process::Command::new("cc");
+    made.arg("-static").arg(&code).arg("-o").arg(&fixed);
+    if made.status().is_ok_and(|status| status.success()) {
+        let script = folder.script("script", &format!("#! {}\n", text(&fixed)));
+        programs.extend([(fixed, "a static program"), (script, "a static program")]);
+    }
+    if is_root("programs of another user") {
+        let other = folder.path("other");
+        std::fs::copy(program, &other).expect("copied");
+        std::os::unix::fs::chown(&other, Some(STRANGER), None).expect("changed");
+        let mode = PermissionsExt::from_mode(0o4755);
+        std::fs::set_permissions(&other, mode).expect("changed");
+        programs.push((other, "with other rights"));
+    }
+    for (other, why) in &programs {
+        let other = text(other);
+        for how in ["fork", "vfork", "spawn", "self"] {
+            let output = check(&[], &[program, how, other]);
+            let printed = stderr(&output);
+            assert_eq!(output.status.code(), Some(125), "{how} {other}: {printed}");
+            assert_eq!(printed.matches("INCOMPLETE").count(), 1, "{how} {other}: {printed}");
+            let line = format!(" ({other}) was not checked: process ");
+            assert!(printed.contains(&line) && printed.contains(why), "{how} {other}: {printed}");
+        }
+        let output = check(&[], &["sh", "-c", &format!("{other}; exit 0")]);
+        assert_eq!(output.status.code(), Some(125), "{other}: {}", stderr(&output));
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn what_a_misuse_makes_the_program_lose_is_marked() {

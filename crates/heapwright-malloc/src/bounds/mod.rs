@@ -13,6 +13,8 @@
 //!     reading            bytes that are read up to an end, or compared
 //!     kernel             parts, messages, requests; calls in spite of a finding
 //!     programs           calls that start a program
+//!       unloadable         programs into which the library cannot be loaded
+//!     copies             calls that copy the process
 //!     print              *printf and gets, whose length is known after they have written
 //!     format             the reads of *printf: the strings of its format
 //!   own                heapwright's own calls of these functions, without checks
@@ -32,6 +34,8 @@
 mod lines;
 #[cfg(heapwright_reads)]
 mod calls;
+#[cfg(heapwright_reads)]
+mod copies;
 mod format;
 mod kernel;
 mod own;
@@ -44,6 +48,8 @@ mod readers;
 mod reading;
 mod table;
 mod text;
+#[cfg(heapwright_reads)]
+mod unloadable;
 
 use crate::errno;
 use crate::weak::weak;

@@ -394,15 +394,20 @@ pub(crate) fn give_record(from: u32, to: u32) {
 }
 
 /// Takes no lock, like [`give_record`].
-pub(crate) fn note_unchecked(process: u32, program: &[u8]) {
+pub(crate) fn note_process(what: &str, process: u32, words: &[&[u8]]) {
     const MOST: usize = 256;
-    let program = &program[..program.len().min(MOST)];
-    let text = Path::none().with(NOT_CHECKED.as_bytes()).with_number(process);
-    note(&text.with(b" ").with(program));
+    let text = Path::none().with(what.as_bytes()).with_number(process);
+    note(
+        &words.iter().fold(text, |text, word| text.with(b" ").with(&word[..word.len().min(MOST)])),
+    );
+}
+
+pub(crate) fn note_unchecked(process: u32, program: &[u8]) {
+    note_process(NOT_CHECKED, process, &[program]);
 }
 
 pub(crate) fn note_not_started(process: u32) {
-    note(&Path::none().with(NOT_STARTED.as_bytes()).with_number(process));
+    note_process(NOT_STARTED, process, &[]);
 }
 
 fn note(text: &Path) {

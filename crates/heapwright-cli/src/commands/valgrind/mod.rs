@@ -177,7 +177,10 @@ fn reports(
     }
     for report in &mut reports {
         if asked.children != Children::Executed {
-            report.processes.iter_mut().for_each(|process| process.unchecked.clear());
+            report.processes.iter_mut().for_each(|process| process.started.clear());
+        }
+        if asked.children == Children::None {
+            report.processes.iter_mut().for_each(|process| process.copies.clear());
         }
         freeres::leave_out(report, asked.c_library_frees, asked.cxx_library_frees);
         let shown = if asked.leaks == Leaks::Full { asked.show.clone() } else { Vec::new() };
