@@ -1154,6 +1154,56 @@ fn a_program_that_cannot_be_checked_is_named_by_its_starter() {
     }
 }
 
+/// Signal handlers that call malloc or `exit` may interrupt malloc. No run waits for itself.
+#[test]
+fn a_signal_within_malloc_ends_in_time() {
+    let folder = Folder::new();
+    let source = "
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <time.h>
+static int count, last;
+static void *kept[64];
+static void come(int signal) {
+    if (++count == last)
+        exit(3);
+    free(kept[count % 64]);
+    kept[count % 64] = malloc(count % 9000);
+}
+static void leave(int signal) { exit(3); }
+int main(int words, char **word) {
+    struct itimerval often = {{0, 1000}, {0, 1000}}, once = {{0, 0}, {0, 20000 + clock() % 7 * 1000}};
+    signal(SIGALRM, words > 1 ? leave : come);
+    last = 500;
+    setitimer(ITIMER_REAL, words > 1 ? &once : &often, 0);
+    for (;;) {
+        char *volatile blocks[300];
+        for (int i = 0; i < 300; i++)
+            blocks[i] = malloc(i * 37);
+        for (int i = 0; i < 300; i++)
+            free(realloc(blocks[i], i * 91 + 1));
+    }
+}
+";
+    let program = folder.compile("interrupts", &["-g", "-O0"], source);
+    for words in [&[text(&program)][..], &[text(&program), "leaves"]] {
+        for _ in 0..8 {
+            let mut command = std::process::Command::new("timeout");
+            command.args(["-s", "KILL", "100", env!("CARGO_BIN_EXE_heapwright"), "check", "--"]);
+            let output = done(command.args(words));
+            let printed = stderr(&output);
+            let is_told = printed.contains("heapwright: a signal handler called malloc, free or")
+                && printed.contains("INCOMPLETE: process ");
+            let is_leaving = output.status.code() == Some(3) && !printed.contains("INCOMPLETE")
+                || output.status.code() == Some(125)
+                    && printed.contains("code that a signal interrupted holds a lock of the heap")
+                || output.status.code() == Some(99);
+            assert!(is_leaving || words.len() == 1 && is_told, "{:?}: {printed}", output.status);
+        }
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn what_a_misuse_makes_the_program_lose_is_marked() {
