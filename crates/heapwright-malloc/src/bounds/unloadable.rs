@@ -158,8 +158,10 @@ fn why_once(folder: c_int, path: &mut Bytes) -> Option<Option<&'static str>> {
         path[end] = 0;
         return Some(None);
     }
-    // SAFETY: the calls have no preconditions.
-    let (user, group) = unsafe { (libc::getuid(), libc::getgid()) };
+    // SAFETY: the call has no preconditions.
+    let user = unsafe { libc::getuid() };
+    // SAFETY: the call has no preconditions.
+    let group = unsafe { libc::getgid() };
     let by_group = libc::S_ISGID | libc::S_IXGRP;
     if about.st_mode & libc::S_ISUID != 0 && about.st_uid != user
         || about.st_mode & by_group == by_group && about.st_gid != group
