@@ -1,8 +1,8 @@
-//! `fork`, `_Fork` and `clone`, and their kin by `syscall`: the parent notes the child in its record.
+//! `fork`, `_Fork`, `clone` and their kin by `syscall`: the parent's record gets a note of the child.
 //!
-//! A child that a signal kills at once leaves no record of its own. The note of its parent tells the
-//! report that there was a child. A child with its parent's memory (`CLONE_VM`) has no note: it is a
-//! thread, or executes a program (`programs`).
+//! A child that a signal kills at once leaves no record of its own. The note tells the report that
+//! there was a child. A child with its parent's memory (`CLONE_VM`) has no note: it is a thread, or
+//! executes a program (`programs`).
 
 use crate::errno;
 use crate::weak::next;

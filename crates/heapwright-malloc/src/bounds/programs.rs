@@ -11,9 +11,9 @@
 //!   system                the note precedes the call, which waits for the program
 //! ```
 //!
-//! The new program's variables are not changed, even if its `HEAPWRIGHT` has other options. A program
-//! that gets them may still be one into which the library cannot be loaded (`unloadable`). A note
-//! names that program, too. The parent notes each other child (`copies`), which should have a record.
+//! The new program's variables are not changed, even if its `HEAPWRIGHT` has other options. The
+//! library may still be unloadable into a program that gets them (`unloadable`). A note names that
+//! program, too. Each other child should have a record: its parent notes it (also `copies`).
 //!
 //! Nothing here allocates or takes a lock: children of `vfork` make these calls.
 
@@ -116,8 +116,8 @@ fn carried_by(variables: Strings) -> Carries {
     }
 }
 
-/// Notes how a program starts: without the library or its record, or as a new child's first program.
-/// `before` precedes the name, and `place` is the program's file, if it is known.
+/// Notes how a program starts: without the library, without a record, or in a new child. `before`
+/// precedes the name, and `place` is the program's file, if it is known.
 fn note(
     process: u32,
     before: &[u8],

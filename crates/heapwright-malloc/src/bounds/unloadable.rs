@@ -1,5 +1,5 @@
-//! Programs into which the library cannot be loaded: static ones, those of another machine, and those
-//! that the kernel runs with other rights (the dynamic linker then ignores `LD_PRELOAD`).
+//! Programs into which the library cannot be loaded: static ones, those of another machine, and
+//! those that the kernel runs with other rights (the dynamic linker then ignores `LD_PRELOAD`).
 //!
 //! ```text
 //!   path --> searched in PATH? --> file --> mode, owner --> "#!": its interpreter, again
@@ -7,7 +7,7 @@
 //!                                             set-uid, set-gid
 //! ```
 //!
-//! The answer may be wrong: another mount or a race decides. So a record of the program outweighs it.
+//! The answer may be wrong, because of the mount or a race. So the program's record outweighs it.
 //! Nothing here allocates, takes a lock or keeps much on the stack. Called by `programs`.
 
 use super::programs::{each_byte, own_variables};

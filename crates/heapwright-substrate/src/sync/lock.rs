@@ -59,16 +59,16 @@ const CONTENDED: u32 = 2;
 
 const SPINS: u32 = 60;
 
-/// How long a lock may be held without a known holder, for two instructions. Then the holder is code
-/// of this thread that a signal interrupted there.
+/// How long a lock may be held without a known holder. (Usually that is two instructions.) Later
+/// the holder is code of this thread that a signal interrupted there.
 const UNKNOWN_NS: u64 = 10_000_000_000;
 
 /// Ends the process, because the calling thread waits for its own lock.
 #[cold]
 fn end_of_waiting() -> ! {
     os::write_stderr(
-        b"heapwright: a signal handler called malloc, free or their kin, and interrupted such a call of \
-          its thread, whose lock it would wait for without an end: keep these calls out of signal handlers\n",
+        b"heapwright: a signal handler called malloc, free or their kin, and would wait for ever for \
+          such a call, which it interrupted: keep these calls out of signal handlers\n",
     );
     // A handler of SIGABRT may allocate.
     hold_all();
@@ -78,7 +78,7 @@ fn end_of_waiting() -> ! {
 /// A mutual-exclusion lock around `T`.
 pub struct Lock<T> {
     state: AtomicU32,
-    /// The token of the thread that holds the lock; 0 without one, and while it takes or gives back.
+    /// The token of the thread that holds the lock. 0: none, or it takes or releases the lock now.
     holder: AtomicUsize,
     value: UnsafeCell<T>,
 }
