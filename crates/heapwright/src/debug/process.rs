@@ -125,9 +125,11 @@ fn of(span: &Span) -> Option<&'static Heap> {
     heap().filter(|heap| heap.id() == id).or_else(|| HEAPS.get(id))
 }
 
+/// `None`: the fast heap serves the request. In a signal handler that interrupted a holder of the
+/// heap's locks, the debug heap would wait for itself, but the fast heap does not.
 #[inline(never)]
 pub(crate) fn allocate(request: Request) -> Option<*mut u8> {
-    let heap = heap()?;
+    let heap = heap().filter(|_| !sync::is_interrupted())?;
     ticks::come_by();
     if ticks::is_to_trim() {
         chunk::purge_all(0);
