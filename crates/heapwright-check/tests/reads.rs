@@ -321,3 +321,13 @@ fn the_names_are_those_that_are_tested() {
     let own: Vec<String> = needed.filter(|name| shown.contains(name)).collect();
     assert!(own.is_empty(), "calls of its own are checked: {own:?}");
 }
+
+/// A checked program gets the answers of its C library for every alignment.
+#[test]
+fn wrong_alignments_are_answered_as_without_the_library() {
+    let program = compile("alignments.c");
+    let plain = run(support::command(program.clone(), How::Plain).env("LC_ALL", "C"));
+    let checked = run_on(&program, "mode=debug,quiet=yes", &[]);
+    assert!(plain.stdout.lines().count() > 200, "{}", plain.stdout);
+    assert_eq!(checked.stdout, plain.stdout, "{}", checked.stderr);
+}

@@ -288,6 +288,8 @@ int main(int count, char **words) {
     }
     if (strstr(how, \"term\"))
         raise(SIGTERM);
+    if (strncmp(how, \"raise\", 5) == 0)
+        raise(atoi(how + 5));
     if (strstr(how, \"kill\"))
         raise(SIGKILL);
     if (strstr(how, \"wait\"))
@@ -316,6 +318,16 @@ fn what_a_signal_ends_is_looked_at() {
     );
     assert!(!printed.contains("INCOMPLETE"), "{printed}");
     use std::os::unix::process::ExitStatusExt;
+    let ending = [libc::SIGHUP, libc::SIGUSR1, libc::SIGALRM, libc::SIGPROF, libc::SIGSTKFLT];
+    for signal in
+        ending.into_iter().chain([libc::SIGRTMIN(), libc::SIGRTMIN() + 3, libc::SIGRTMAX()])
+    {
+        let output = check(&[], &[text(&program), &format!("raise{signal}")]);
+        let printed = stderr(&output);
+        assert_eq!(output.status.code(), Some(99), "{printed}");
+        assert!(printed.contains(LOST) && printed.contains("== it was ended by SIG"), "{printed}");
+        assert!(!printed.contains("INCOMPLETE"), "{printed}");
+    }
     let output = check(&["--fail-on", "errors"], &[text(&program), "term"]);
     assert_eq!(output.status.signal(), Some(15), "{}", stderr(&output));
 }
@@ -646,6 +658,36 @@ fn no_exit_code_depends_on_standard_error() {
         assert!(wanted.is_some(), "{words:?}");
         assert_eq!(code(full().into()), wanted, "{words:?} to a full device");
         assert_eq!(code(closed().into()), wanted, "{words:?} to a closed pipe");
+    }
+}
+
+/// A run that lost its file is no success, whatever the command and the format.
+#[test]
+fn no_run_without_its_file_ends_with_0() {
+    let folder = Folder::new();
+    let program = program(&folder);
+    let (program, full) = (text(&program), "/dev/full");
+    let run = |words: &[&str]| done(heapwright().args(words));
+    let mut lines = vec![
+        vec!["valgrind", "--log-file=/dev/full", program, "none"],
+        vec!["valgrind", "--xml=yes", "--xml-file=/dev/full", program, "none"],
+        vec!["profile", "-o", full, "--", program, "none"],
+        vec!["record", "-o", full, "--", program, "none"],
+        vec!["run", "--timeline", full, "--", program, "none"],
+    ];
+    for format in ["text", "json", "html", "sarif", "junit", "memcheck", "memcheck-xml", "pprof"] {
+        lines.push(vec!["check", "--format", format, "-o", full, "--", program, "none"]);
+    }
+    for words in lines {
+        let output = run(&words);
+        let printed = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {printed}");
+        assert!(printed.contains(" could not be written: "), "{words:?}: {printed}");
+    }
+    // The program's own end, and a finding, say more.
+    for (how, code) in [("once", 7), ("twice", 99)] {
+        let output = run(&["check", "-o", full, "--", program, how, "7"]);
+        assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
     }
 }
 
@@ -1086,6 +1128,177 @@ int main(int count, char **words) {
     // The user of `valgrind` did not ask for the program's children.
     let output = done(heapwright().args(["valgrind", program, "spawn"]));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+/// Starts a child in the way of its first argument, and waits for its end. The child ends by the
+/// second argument without a word to heapwright, or executes this program.
+const CHILDREN: &str = "
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+static char stack[1 << 16];
+static int child(void *end) {
+    char *words[] = {end, 0};
+    if (strcmp(end, \"kill\") == 0)
+        kill(getpid(), SIGKILL);
+    if (strcmp(end, \"stop\") == 0)
+        syscall(SYS_exit_group, 0);
+    if (strcmp(end, \"fine\") == 0)
+        exit(0);
+    execv(end, words);
+    _exit(9);
+}
+int main(int count, char **words) {
+    char *how = words[1], *end = words[2];
+    uint64_t clone3[8] = {[4] = SIGCHLD};
+    pid_t pid = 0;
+    int status;
+    if (count == 1)
+        return 0;
+    if (strcmp(how, \"clone\") == 0)
+        pid = clone(child, stack + sizeof stack, SIGCHLD, end);
+    else if (strcmp(how, \"spawn\") == 0)
+        posix_spawnp(&pid, end, 0, 0, (char *[]){end, 0}, environ);
+    else {
+        if (strcmp(how, \"fork\") == 0)
+            pid = fork();
+        else if (strcmp(how, \"vfork\") == 0)
+            pid = vfork();
+        else if (strcmp(how, \"syscall\") == 0)
+            pid = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+        else if (strcmp(how, \"clone3\") == 0)
+            pid = syscall(SYS_clone3, clone3, sizeof clone3);
+        else
+            child(end);
+        if (pid == 0)
+            child(end);
+    }
+    waitpid(pid, &status, 0);
+    return 0;
+}
+";
+
+#[test]
+fn no_child_ends_unheard() {
+    let folder = Folder::new();
+    let program = folder.compile("children", &["-g", "-O0"], CHILDREN);
+    let program = text(&program);
+    for how in ["fork", "clone", "syscall", "clone3"] {
+        for end in ["kill", "stop"] {
+            let output = check(&[], &[program, how, end]);
+            let printed = stderr(&output);
+            assert_eq!(output.status.code(), Some(125), "{how} {end}: {printed}");
+            let line = format!(" ({program}), a child of process ");
+            assert_eq!(printed.matches(&line).count(), 1, "{how} {end}: {printed}");
+        }
+    }
+    for (how, end) in [("fork", "fine"), ("fork", "/none"), ("vfork", "/none"), ("spawn", "/none")]
+    {
+        let output = check(&[], &[program, how, end]);
+        assert_eq!(output.status.code(), Some(0), "{how} {end}: {}", stderr(&output));
+    }
+    // A child that becomes another program has that program's record.
+    for how in ["fork", "vfork", "clone", "syscall", "clone3", "spawn", "self"] {
+        let output = check(&[], &[program, how, program]);
+        assert_eq!(output.status.code(), Some(0), "{how}: {}", stderr(&output));
+    }
+}
+
+/// The library cannot be loaded into these programs, although they get its variables.
+#[test]
+fn a_program_that_cannot_be_checked_is_named_by_its_starter() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    let program = folder.compile("children", &["-g", "-O0"], CHILDREN);
+    let program = text(&program);
+    let mut programs = Vec::new();
+    let code = folder.file("fixed.c", "int main(void) { return 0; }");
+    let fixed = folder.path("fixed");
+    let mut made = std::process::Command::new("cc");
+    made.arg("-static").arg(&code).arg("-o").arg(&fixed);
+    if made.status().is_ok_and(|status| status.success()) {
+        let script = folder.script("script", &format!("#! {}\n", text(&fixed)));
+        programs.extend([(fixed, "a static program"), (script, "a static program")]);
+    }
+    if is_root("programs of another user") {
+        let other = folder.path("other");
+        std::fs::copy(program, &other).expect("copied");
+        std::os::unix::fs::chown(&other, Some(STRANGER), None).expect("changed");
+        let mode = PermissionsExt::from_mode(0o4755);
+        std::fs::set_permissions(&other, mode).expect("changed");
+        programs.push((other, "with other rights"));
+    }
+    for (other, why) in &programs {
+        let other = text(other);
+        for how in ["fork", "vfork", "spawn", "self"] {
+            let output = check(&[], &[program, how, other]);
+            let printed = stderr(&output);
+            assert_eq!(output.status.code(), Some(125), "{how} {other}: {printed}");
+            assert_eq!(printed.matches("INCOMPLETE").count(), 1, "{how} {other}: {printed}");
+            let line = format!(" ({other}) was not checked: process ");
+            assert!(printed.contains(&line) && printed.contains(why), "{how} {other}: {printed}");
+        }
+        let output = check(&[], &["sh", "-c", &format!("{other}; exit 0")]);
+        assert_eq!(output.status.code(), Some(125), "{other}: {}", stderr(&output));
+    }
+}
+
+/// Signal handlers that call malloc or `exit` may interrupt malloc. No run waits for itself.
+#[test]
+fn a_signal_within_malloc_ends_in_time() {
+    let folder = Folder::new();
+    let source = "
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <time.h>
+static int count, last;
+static void *kept[64];
+static void come(int signal) {
+    if (++count == last)
+        exit(3);
+    free(kept[count % 64]);
+    kept[count % 64] = malloc(count % 9000);
+}
+static void leave(int signal) { exit(3); }
+int main(int words, char **word) {
+    struct itimerval often = {{0, 1000}, {0, 1000}}, once = {{0, 0}, {0, 20000 + clock() % 7 * 1000}};
+    signal(SIGALRM, words > 1 ? leave : come);
+    last = 500;
+    setitimer(ITIMER_REAL, words > 1 ? &once : &often, 0);
+    for (;;) {
+        char *volatile blocks[300];
+        for (int i = 0; i < 300; i++)
+            blocks[i] = malloc(i * 37);
+        for (int i = 0; i < 300; i++)
+            free(realloc(blocks[i], i * 91 + 1));
+    }
+}
+";
+    let program = folder.compile("interrupts", &["-g", "-O0"], source);
+    for words in [&[text(&program)][..], &[text(&program), "leaves"]] {
+        for _ in 0..8 {
+            let mut command = std::process::Command::new("timeout");
+            command.args(["-s", "KILL", "100", env!("CARGO_BIN_EXE_heapwright"), "check", "--"]);
+            let output = done(command.args(words));
+            let printed = stderr(&output);
+            let is_told = printed.contains("heapwright: a signal handler called malloc, free or")
+                && printed.contains("INCOMPLETE: process ");
+            let is_leaving = output.status.code() == Some(3) && !printed.contains("INCOMPLETE")
+                || output.status.code() == Some(125)
+                    && printed.contains("code that a signal interrupted holds a lock of the heap")
+                || output.status.code() == Some(99);
+            assert!(is_leaving || words.len() == 1 && is_told, "{:?}: {printed}", output.status);
+        }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]

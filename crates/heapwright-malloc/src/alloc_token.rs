@@ -18,7 +18,9 @@
 //! Only programs call these functions. The constructor calls [`begin`].
 
 use crate::errno;
-use crate::malloc_family::{align_into, align_to_next, page_size, resize, whole_pages, zeroed};
+use crate::malloc_family::{
+    align_into, align_oddly, align_to_next, page_size, resize, whole_pages, zeroed,
+};
 use core::arch::naked_asm;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -113,7 +115,7 @@ extern "C" fn __alloc_token_aligned_alloc(
     token: size_t,
 ) -> *mut c_void {
     if !alignment.is_power_of_two() {
-        return errno::fail(libc::EINVAL);
+        return align_oddly(alignment, size);
     }
     of_token::<ALIGNED>(size, alignment, false, token)
         .unwrap_or_else(|| heap::malloc_aligned(size, alignment).cast())

@@ -34,22 +34,35 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering
 use heapwright::{heap, process};
 use libc::c_int;
 
-/// Signals whose default action ends a process without a core file. We do not catch signals that
-/// dump core: the core file must show the program as it was. In process 1 of a container we catch
-/// no signal: the kernel delivers none without a handler.
-const ENDING: [c_int; 11] = [
-    libc::SIGHUP,
-    libc::SIGINT,
-    libc::SIGPIPE,
-    libc::SIGALRM,
-    libc::SIGTERM,
-    libc::SIGUSR1,
-    libc::SIGUSR2,
-    libc::SIGVTALRM,
-    libc::SIGPROF,
-    libc::SIGIO,
-    libc::SIGPWR,
-];
+/// Signals whose default action ends a process without a core file, a bit each. We do not catch
+/// signals that dump core: the core file must show the program as it was. In process 1 of a
+/// container we catch no signal: the kernel delivers none without a handler.
+const ENDING: u64 = {
+    const NAMED: [c_int; 12] = [
+        libc::SIGHUP,
+        libc::SIGINT,
+        libc::SIGPIPE,
+        libc::SIGALRM,
+        libc::SIGTERM,
+        libc::SIGUSR1,
+        libc::SIGUSR2,
+        libc::SIGVTALRM,
+        libc::SIGPROF,
+        libc::SIGIO,
+        libc::SIGPWR,
+        libc::SIGSTKFLT,
+    ];
+    // Real-time signals. The C library keeps the numbers below for itself.
+    let first = if cfg!(target_env = "musl") { 35 } else { 34 };
+    let (mut bits, mut at) = (!0 << (first - 1), 0);
+    while at < NAMED.len() {
+        bits |= signals::bit(NAMED[at]);
+        at += 1;
+    }
+    bits
+};
+
+const SIGNALS: c_int = 64;
 
 /// Attempts, one a millisecond. Then the process ends although the heap is interrupted.
 const TRIES: u32 = 2000;
@@ -59,9 +72,13 @@ static TRIED: AtomicU32 = AtomicU32::new(0);
 /// Whether the timer will send a signal again.
 static COMES: AtomicBool = AtomicBool::new(false);
 
+fn is_ending(signal: c_int) -> bool {
+    (1..=SIGNALS).contains(&signal) && ENDING & signals::bit(signal) != 0
+}
+
 /// Whether our handler replaces the default action of a signal.
 pub(crate) fn has(signal: c_int) -> bool {
-    WATCHES.load(Ordering::Relaxed) && ENDING.contains(&signal)
+    WATCHES.load(Ordering::Relaxed) && is_ending(signal)
 }
 
 pub(crate) fn ours() -> Action {
@@ -73,10 +90,10 @@ pub(crate) fn is_our_handler(handler: usize) -> bool {
 }
 
 /// The program's one-shot handlers, one per signal. 0 means none, or one that was called.
-static ONCE: [AtomicUsize; ENDING.len()] = [const { AtomicUsize::new(0) }; ENDING.len()];
+static ONCE: [AtomicUsize; SIGNALS as usize] = [const { AtomicUsize::new(0) }; SIGNALS as usize];
 
 fn once(signal: c_int) -> Option<&'static AtomicUsize> {
-    ENDING.iter().position(|&ending| ending == signal).map(|index| &ONCE[index])
+    is_ending(signal).then(|| &ONCE[signal as usize - 1])
 }
 
 /// Whether the program sets a one-shot handler for a signal that we catch.
@@ -139,7 +156,7 @@ pub(crate) fn watch() {
         return;
     }
     WATCHES.store(true, Ordering::Relaxed);
-    for signal in ENDING {
+    for signal in (1..=SIGNALS).filter(|&signal| is_ending(signal)) {
         if signals::of_kernel(signal).is_some_and(|action| action.handler == libc::SIG_DFL) {
             signals::set_in_kernel(signal, ours());
         }

@@ -27,6 +27,13 @@ pub(crate) fn fail(value: c_int) -> *mut libc::c_void {
     core::ptr::null_mut()
 }
 
+/// Sets errno and returns -1, as most functions do that fail.
+#[cfg(heapwright_reads)]
+pub(crate) fn set_and_fail(value: c_int) -> c_int {
+    set(value);
+    -1
+}
+
 /// Sets errno to `ENOMEM` if a request was not `done`. Returns `done`.
 pub(crate) fn or_no_memory(done: bool) -> bool {
     if !done {

@@ -10,7 +10,7 @@
 //! | `n * size` overflows | NULL, `ENOMEM`; the old block of `reallocarray` lives on |
 //! | `posix_memalign`, bad alignment | `EINVAL`, returned; errno and the pointer untouched |
 //! | `posix_memalign`, no memory | `ENOMEM`, returned and in errno, as glibc does; the pointer untouched |
-//! | `aligned_alloc`, not a power of two | NULL, `EINVAL` (glibc since 2.38) |
+//! | `aligned_alloc`, not a power of two | NULL, `EINVAL` (glibc since 2.38); under `check`, what the process's glibc does |
 //! | `memalign`, not a power of two | the next power of two; if there is none: NULL, `EINVAL` |
 //! | `valloc`, `pvalloc` | a page's alignment; `pvalloc` rounds the size up to pages |
 //! | `free`, `cfree` | keep errno |
@@ -159,9 +159,20 @@ pub(crate) unsafe fn align_into(result: *mut *mut c_void, alignment: usize, size
 #[unsafe(no_mangle)]
 extern "C" fn aligned_alloc(alignment: size_t, size: size_t) -> *mut c_void {
     if !alignment.is_power_of_two() {
-        return errno::fail(libc::EINVAL);
+        return align_oddly(alignment, size);
     }
     heap::malloc_aligned(size, alignment).cast()
+}
+
+/// `aligned_alloc` if the alignment is not a power of two, for all its names.
+#[cold]
+pub(crate) fn align_oddly(alignment: usize, size: usize) -> *mut c_void {
+    #[cfg(heapwright_reads)]
+    if crate::bounds::glibc().is_some_and(|minor| minor < 38) {
+        return align_to_next(alignment, size);
+    }
+    let _ = (alignment, size);
+    errno::fail(libc::EINVAL)
 }
 
 #[unsafe(no_mangle)]

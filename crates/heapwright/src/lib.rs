@@ -236,6 +236,17 @@ pub mod process {
         crate::debug::note_unchecked(process, program);
     }
 
+    /// As [`note_unchecked`], with another note: `what` is a constant of `heapwright_record::debug`,
+    /// and `words` follow the process.
+    ///
+    /// ```
+    /// heapwright::process::note_process("child: ", 77, &[b"/usr/bin/env"]);
+    /// ```
+    #[cfg(feature = "debug")]
+    pub fn note_process(what: &str, process: u32, words: &[&[u8]]) {
+        crate::debug::note_process(what, process, words);
+    }
+
     /// Takes a note of [`note_unchecked`] back, because the program did not start.
     ///
     /// ```

@@ -18,11 +18,11 @@
 //! cannot be checked. If a process left no record, was killed, or still runs, the exit code is 125,
 //! and the report says so first.
 
-use super::ProgramArgs;
 use super::checked::{self, FRAMES, Follow, How, STEM, cannot_be_checked};
 use super::report::{FailOn, OutputArgs};
 use super::run::not_started;
 use super::twice::{self, Asked};
+use super::{ProgramArgs, after_writing};
 use crate::inspect;
 use crate::output::Look;
 use crate::preload::{self, Options, Shared};
@@ -224,21 +224,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     if let Some(compared) = compared {
         compared.note_in(&mut made.report);
     }
-    if let Some(sites) = &mut sites
-        && let Err(error) = sites.learn(records)
-    {
-        eprintln!("heapwright: {error:#}");
-    }
-    // A report that cannot be written does not change the exit code.
-    if let Err(error) = write(args, &made.report, file) {
-        eprintln!("heapwright: the report could not be written: {error:#}");
-    }
+    let learned = sites.as_mut().map_or(Ok(()), |sites| sites.learn(records));
+    let (is_file, written) = (file.is_some(), write(args, &made.report, file));
     let fail_on = if args.leaks == Leaks::No { args.fail_on.but_leaks() } else { args.fail_on };
-    Ok(if fail_on.is_in(&made.report) {
+    let exit = if fail_on.is_in(&made.report) {
         Exit::Code(args.exit_code)
     } else {
         end.exit(&made.report)
-    })
+    };
+    let exit = after_writing(exit, "the list of sites", true, learned);
+    Ok(after_writing(exit, "the report", is_file, written))
 }
 
 const SHELLS: [&str; 4] = ["bash", "sh", "dash", "env"];

@@ -144,6 +144,7 @@ impl End {
         for pid in &self.followed {
             if let Some(process::End::Signal { number, .. }) = self.orphans.end(*pid)
                 && !has_record(report, *pid)
+                && !report.unseen.iter().any(|line| line.starts_with(&format!("process {pid} ")))
             {
                 let signal = process::signal_name(number);
                 report

@@ -49,6 +49,7 @@ pub(crate) mod workload;
 use crate::inspect;
 use crate::output;
 use crate::preload::{self, Options};
+use crate::process::Exit;
 use crate::wrong::wrong;
 use clap::ValueEnum;
 use std::ffi::OsString;
@@ -66,6 +67,19 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<File> {
 pub(crate) fn open_own(path: &Path) -> anyhow::Result<File> {
     let why = |error| wrong(format!("cannot write {}: {error}", path.display()));
     output::open_own(path).map_err(why)
+}
+
+/// Returns a run's exit code, and says if `what` could not be written. A lost file of the user's
+/// makes 2 of 0. Text that standard error does not take changes no exit code.
+pub(crate) fn after_writing<E: std::fmt::Display>(
+    exit: Exit,
+    what: &str,
+    is_file: bool,
+    written: Result<(), E>,
+) -> Exit {
+    let Err(error) = written else { return exit };
+    eprintln!("heapwright: {what} could not be written: {error:#}");
+    if is_file { exit.without_file() } else { exit }
 }
 
 /// Parses a number of seconds, from 0.1 to `most`.

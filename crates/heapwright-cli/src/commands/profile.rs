@@ -10,9 +10,9 @@
 //!             +-- it is ordered to write a record and to stop sampling; one report
 //! ```
 
-use super::ProgramArgs;
 use super::checked::note_python;
 use super::run::{not_started, why_nothing};
+use super::{ProgramArgs, after_writing};
 use crate::inspect;
 use crate::live::{Orders, Refusal, Statuses};
 use crate::output::Format;
@@ -215,7 +215,7 @@ fn start(args: &Args) -> anyhow::Result<Exit> {
     }
     let mut made = report::make(&[folder.path().to_owned()], &how.report(Figure::Peak))?;
     note_python(&mut made.report, args.program.python);
-    // A profile that cannot be written does not change the exit code.
+    let is_file = file.is_some();
     let written = match file {
         Some(file) => output::render_to(file, &made.report, format),
         None => {
@@ -227,10 +227,7 @@ fn start(args: &Args) -> anyhow::Result<Exit> {
             output::render(&made.report, format, &mut out, look).and_then(|()| out.flush())
         }
     };
-    if let Err(error) = written {
-        eprintln!("heapwright: the profile could not be written: {error}");
-    }
-    Ok(Exit::from(outcome.end))
+    Ok(after_writing(Exit::from(outcome.end), "the profile", is_file, written))
 }
 
 /// The time for which the process goes on sampling after this command's last order.

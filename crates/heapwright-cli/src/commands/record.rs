@@ -4,7 +4,7 @@
 //! command reads these traces, replaces addresses by numbers, and writes one file for `replay`.
 
 use super::run::{not_started, why_none};
-use super::{ProgramArgs, open, open_own};
+use super::{ProgramArgs, after_writing, open, open_own};
 use crate::bench;
 use crate::output;
 use crate::preload::{self, Options};
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         Ok(outcome) => outcome,
         Err(error) => return Ok(not_started(&args.program.command[0], &error)),
     };
-    // A trace that cannot be written does not change the exit code.
+    let mut exit = Exit::from(outcome.end);
     let (mut stories, notes) = collect(folder.path());
     let was_seen = !stories.is_empty();
     stories.retain(|story| story.operations() > 0);
@@ -85,10 +85,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         let or = if refused { "" } else { ", or it never asked for memory" };
         let why = if was_seen { "it never asked for memory" } else { &format!("{why}{or}") };
         eprintln!("heapwright: nothing was recorded of {name}: {why}");
-    } else if let Err(error) = write(args, file, &stories) {
-        eprintln!("heapwright: {} could not be written: {error}", args.output.display());
+    } else {
+        let what = args.output.display().to_string();
+        exit = after_writing(exit, &what, true, write(args, file, &stories));
     }
-    Ok(Exit::from(outcome.end))
+    Ok(exit)
 }
 
 /// Returns the traces of all processes in order of their start, and a note for each problem.

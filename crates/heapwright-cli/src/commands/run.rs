@@ -6,7 +6,7 @@
 //! `--hardened` and `--on-misuse` stand for options of the library. They win over the options in
 //! HEAPWRIGHT. `--option` may not set the same options again.
 
-use super::{OutputArgs, ProgramArgs};
+use super::{OutputArgs, ProgramArgs, after_writing};
 use crate::heap::timeline;
 use crate::inspect::{self, Verdict};
 use crate::output::run::{Run, document};
@@ -186,13 +186,13 @@ fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<E
         Ok(outcome) => outcome,
         Err(error) => return Ok(not_started(&args.program.command[0], &error)),
     };
-    if let Some(drawing) = drawing
-        && let Err(error) = draw(&args.program.command[0], &outcome, &folder, drawing)
-    {
-        eprintln!("heapwright: the time line could not be written: {error}");
+    let mut exit = Exit::from(outcome.end);
+    if let Some(drawing) = drawing {
+        let drawn = draw(&args.program.command[0], &outcome, &folder, drawing);
+        exit = after_writing(exit, "the time line", true, drawn);
     }
     if !args.wants_stats() {
-        return Ok(Exit::from(outcome.end));
+        return Ok(exit);
     }
     if args.output_args.format() == Plain::Text {
         args.program.note_python();
@@ -205,11 +205,8 @@ fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<E
         None => Err(why_none(&args.program.command[0], &outcome)),
     };
     let run = Run { command: args.program.command.clone(), outcome, stats, others, unreadable };
-    // A report that cannot be written does not change the exit code.
-    if let Err(error) = write(&run, args.output_args.format(), file) {
-        eprintln!("heapwright: the report could not be written: {error:#}");
-    }
-    Ok(Exit::from(outcome.end))
+    let (is_file, written) = (file.is_some(), write(&run, args.output_args.format(), file));
+    Ok(after_writing(exit, "the report", is_file, written))
 }
 
 /// Writes the collections of all processes as a Chrome trace.

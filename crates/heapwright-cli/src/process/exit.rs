@@ -6,6 +6,9 @@
 
 use super::{End, signals};
 
+/// The exit code of a run that ended with 0, and whose output does not fit into the user's file.
+const NOT_WRITTEN: u8 = 2;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     Code(u8),
@@ -22,6 +25,11 @@ impl From<End> for Exit {
 }
 
 impl Exit {
+    /// Returns code 2 in place of code 0. A program's other end says more than a lost file.
+    pub(crate) fn without_file(self) -> Self {
+        if self == Self::Code(0) { Self::Code(NOT_WRITTEN) } else { self }
+    }
+
     pub(crate) fn now(self) -> ! {
         match self {
             Self::Code(code) => std::process::exit(i32::from(code)),

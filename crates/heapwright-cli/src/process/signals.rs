@@ -209,6 +209,9 @@ pub(crate) fn name(signal: i32) -> String {
         libc::SIGIO => "SIGIO",
         libc::SIGPWR => "SIGPWR",
         libc::SIGSYS => "SIGSYS",
+        other if (libc::SIGRTMIN()..=libc::SIGRTMAX()).contains(&other) => {
+            return format!("SIGRTMIN+{}", other - libc::SIGRTMIN());
+        }
         other => return format!("signal {other}"),
     };
     name.to_owned()
@@ -222,6 +225,7 @@ mod tests {
     fn signals_have_their_names() {
         assert_eq!(name(9), "SIGKILL");
         assert_eq!(name(libc::SIGTERM), "SIGTERM");
-        assert_eq!(name(40), "signal 40");
+        assert_eq!(name(libc::SIGRTMIN() + 3), "SIGRTMIN+3");
+        assert_eq!(name(33), "signal 33");
     }
 }

@@ -16,14 +16,15 @@
 
 use super::input::{self, Reading};
 use super::interner::{Interner, Source};
-use super::model::{self, Amount, StackId};
+use super::model::{self, Amount, StackId, Started, StartedHow};
 use super::modules::{Files, Modules, Spot};
 use super::point::Point;
 use super::suppressions::glob;
 use crate::output::printable;
 use heapwright_record::debug::{
-    Check, Class, End, Ending, Entry, Finding, FindingKind, Frames, Leak, Module, NO_LEAK_CHECK,
-    NOT_CHECKED, NOT_STARTED, Occasion, Origin, Reach, Role, Step, Text,
+    CHILD, Check, Class, End, Ending, Entry, Finding, FindingKind, Frames, LEFT_OUT, Leak, Module,
+    NO_LEAK_CHECK, NOT_CHECKED, NOT_LOADED, NOT_STARTED, Occasion, Origin, Reach, Role, Step, Text,
+    UNLOADABLE,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -34,8 +35,8 @@ use std::rc::Rc;
 const MOST_CHECKS: usize = 1024;
 const MOST_SAMPLES: usize = 1 << 16;
 
-/// The most programs without the library to name for one process.
-const MOST_UNCHECKED: usize = 100;
+/// The most children of one process to look for, and the most programs that it started.
+const MOST_STARTED: usize = 1 << 16;
 
 /// The most notes, over all processes.
 const MOST_NOTES: usize = 100;
@@ -313,15 +314,18 @@ impl Image {
                 let note = printable(note.bytes);
                 if let Some(why) = note.strip_prefix(NO_LEAK_CHECK) {
                     model.no_leak_check = Some(why.to_owned());
-                } else if let Some(program) = note.strip_prefix(NOT_CHECKED) {
-                    let (pid, name) = program.split_once(' ').unwrap_or_default();
-                    if model.unchecked.len() < MOST_UNCHECKED {
-                        model.unchecked.push((pid.parse().unwrap_or(0), name.to_owned()));
-                    }
                 } else if let Some(pid) = note.strip_prefix(NOT_STARTED) {
-                    let is_it = |(other, _): &(u32, String)| pid.parse() == Ok(*other);
-                    if let Some(last) = model.unchecked.iter().rposition(is_it) {
-                        model.unchecked.remove(last);
+                    let is_it = |started: &Started| pid.parse() == Ok(started.pid);
+                    if let Some(last) = model.started.iter().rposition(is_it) {
+                        model.started.remove(last);
+                    }
+                } else if let Some(started) = started(&note) {
+                    if model.started.len() < MOST_STARTED {
+                        model.started.push(started);
+                    }
+                } else if let Some(pid) = note.strip_prefix(CHILD) {
+                    if model.copies.len() < MOST_STARTED {
+                        model.copies.extend(pid.parse::<u32>());
                     }
                 } else {
                     let text = format!("process {}: {note}", model.pid);
@@ -521,6 +525,29 @@ fn every_second<T>(list: &mut Vec<T>, may_go: impl Fn(&T) -> bool) {
         at += 1;
         stays
     });
+}
+
+/// Reads a note about a program that a process started.
+fn started(note: &str) -> Option<Started> {
+    let of = |rest: &str, how| {
+        let (pid, name) = rest.split_once(' ').unwrap_or((rest, ""));
+        Started { pid: pid.parse().unwrap_or(0), name: name.to_owned(), how }
+    };
+    if let Some(rest) = note.strip_prefix(NOT_CHECKED) {
+        return Some(of(rest, StartedHow::Without));
+    }
+    if let Some(rest) = note.strip_prefix(LEFT_OUT) {
+        return Some(of(rest, StartedHow::LeftOut));
+    }
+    if let Some(rest) = note.strip_prefix(NOT_LOADED) {
+        let mut started = of(rest, StartedHow::AsChild);
+        let (why, name) = started.name.split_once(' ')?;
+        let why = UNLOADABLE.iter().find(|known| **known == why)?;
+        (started.how, started.name) = (StartedHow::Unloadable(why), name.to_owned());
+        return Some(started);
+    }
+    let rest = note.strip_prefix(CHILD).filter(|rest| rest.contains(' '))?;
+    Some(of(rest, StartedHow::AsChild))
 }
 
 fn words(command: Text<'_>) -> Vec<String> {

@@ -120,7 +120,7 @@ pub(crate) fn set_fates(report: &mut Report, fate: impl Fn(u32) -> Fate) {
     for process in &mut report.processes {
         process.fate = fate(process.pid);
     }
-    report.unseen = unseen::lines(report);
+    report.unseen = unseen::lines(report, &fate);
 }
 
 /// Returns the program files that a process executed, in order, from its record.
@@ -277,7 +277,8 @@ fn build(gathered: &Gathered, options: &Options, suppressions: Suppressions) -> 
     report.cut = naming.cut;
     report.sources = naming.sources.snippets;
     report.used = suppressions.used;
-    report.unseen = unseen::lines(&report);
+    unseen::forget_known(&mut report.processes, &gathered.records);
+    report.unseen = unseen::lines(&report, &|_| Fate::Unknown);
     report
 }
 

@@ -155,12 +155,35 @@ pub(crate) struct Process {
     pub(crate) is_skipped: bool,
     /// The reason why no leak check ran at its end.
     pub(crate) no_leak_check: Option<String>,
-    /// The programs that it started without the library: their processes (0: not known) and names.
-    pub(crate) unchecked: Vec<(u32, String)>,
+    /// The programs that it started without the library or a record, and in children.
+    pub(crate) started: Vec<Started>,
+    /// Its children that should have a record, and that execute no program.
+    pub(crate) copies: Vec<u32>,
     pub(crate) samples: Vec<Sample>,
     pub(crate) checks: Vec<Check>,
     /// The fill of each size class, by the last check that has it.
     pub(crate) classes: Vec<Class>,
+}
+
+/// A program that a process started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Started {
+    /// 0: not known.
+    pub(crate) pid: u32,
+    pub(crate) name: String,
+    pub(crate) how: StartedHow,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StartedHow {
+    /// Without the variables that lead the library into it
+    Without,
+    /// The library cannot be loaded into it, for this reason.
+    Unloadable(&'static str),
+    /// As the user wants: without a record
+    LeftOut,
+    /// With a record, unless it was killed before
+    AsChild,
 }
 
 /// The end of a process, as this command saw it.

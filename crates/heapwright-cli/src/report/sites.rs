@@ -50,7 +50,7 @@ impl Sites {
         }
         sites.append(&mut self.sites);
         self.sites = newest(sites);
-        self.write().with_context(|| format!("cannot write {}", self.file.display()))
+        self.write().with_context(|| self.file.display().to_string())
     }
 
     /// Replaces the file at once: a reader gets the old file or the new one.

@@ -348,7 +348,7 @@ pub(crate) use lists::{controls_process, exchange};
 #[cfg(heapwright_reads)]
 mod lists {
     use super::super::text::length;
-    use super::super::{Check, Checks, Glance, Slot, format::Arguments, product, programs};
+    use super::super::{Check, Checks, Glance, Slot, copies, format::Arguments, product, programs};
     use super::*;
     use crate::sandbox;
     use core::sync::atomic::Ordering;
@@ -929,6 +929,7 @@ mod lists {
             // SAFETY: as the caller promises.
             let result = unsafe { real(number, one, two, three, four, five, six) };
             programs::returned(started);
+            copies::by_number(number, one, result);
             result
         };
         if result == -1 && errno::get() == libc::EFAULT {

@@ -13,6 +13,8 @@
 //!     reading            bytes that are read up to an end, or compared
 //!     kernel             parts, messages, requests; calls in spite of a finding
 //!     programs           calls that start a program
+//!       unloadable         programs into which the library cannot be loaded
+//!     copies             calls that copy the process
 //!     print              *printf and gets, whose length is known after they have written
 //!     format             the reads of *printf: the strings of its format
 //!   own                heapwright's own calls of these functions, without checks
@@ -32,6 +34,8 @@
 mod lines;
 #[cfg(heapwright_reads)]
 mod calls;
+#[cfg(heapwright_reads)]
+mod copies;
 mod format;
 mod kernel;
 mod own;
@@ -44,6 +48,8 @@ mod readers;
 mod reading;
 mod table;
 mod text;
+#[cfg(heapwright_reads)]
+mod unloadable;
 
 use crate::errno;
 use crate::weak::weak;
@@ -204,7 +210,7 @@ fn may_have(name: &CStr) -> bool {
 
 /// Returns the `minor` of glibc 2.`minor`, or `None` if the C library is another one.
 #[cold]
-fn glibc() -> Option<u32> {
+pub(crate) fn glibc() -> Option<u32> {
     let version = weak!("gnu_get_libc_version");
     if version.is_null() {
         return None;

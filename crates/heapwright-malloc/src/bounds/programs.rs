@@ -11,16 +11,20 @@
 //!   system                the note precedes the call, which waits for the program
 //! ```
 //!
-//! The new program's variables are not changed, even if its `HEAPWRIGHT` has other options.
+//! The new program's variables are not changed, even if its `HEAPWRIGHT` has other options. The
+//! library may still be unloadable into a program that gets them (`unloadable`). A note names that
+//! program, too. Each other child should have a record: its parent notes it (also `copies`).
 //!
 //! Nothing here allocates or takes a lock: children of `vfork` make these calls.
 
 use super::calls::{Strings, Word};
 use super::kernel::{checked, is_there};
 use super::table::{ConstText, To};
-use super::{Check, Room};
+use super::unloadable::{self, Place};
+use super::{Check, Room, copies};
 use core::cell::Cell;
-use heapwright::process::{self, note_not_started, note_unchecked};
+use heapwright::process::{self, note_not_started, note_process};
+use heapwright_record::debug::{CHILD, LEFT_OUT, NOT_CHECKED, NOT_LOADED};
 use libc::{c_char, c_int, c_long};
 
 /// The most bytes of a name or command in a note.
@@ -33,18 +37,18 @@ unsafe extern "C" {
     static environ: Strings;
 }
 
-fn own_variables() -> Strings {
+pub(super) fn own_variables() -> Strings {
     // SAFETY: the C library's word. A thread that changes it meanwhile races with the call itself.
     unsafe { (&raw const environ).read() }
 }
 
-/// The process of a program that starts without the library, or 0 if the process is not known.
+/// The process of a program that a note names, or 0 if the process is not known.
 #[derive(Clone, Copy)]
-pub(super) struct Unchecked(u32);
+pub(super) struct Started(u32);
 
 /// Calls `visit` with the bytes of a string, at most `most`. Stops at the end, at a byte that
 /// cannot be read, or if `visit` returns false.
-fn each_byte(text: *const c_char, most: usize, visit: &mut dyn FnMut(u8) -> bool) {
+pub(super) fn each_byte(text: *const c_char, most: usize, visit: &mut dyn FnMut(u8) -> bool) {
     for at in 0..most {
         let place = text.cast::<u8>().wrapping_add(at);
         if (at == 0 || place.addr().is_multiple_of(PAGE)) && !is_there(place, 1) {
@@ -76,9 +80,18 @@ fn has(text: *const c_char, start: &[u8], part: &[u8]) -> bool {
     at == start.len() && matched == part.len()
 }
 
-/// Whether a list of variables makes a program load the library, with options.
-fn carry_us(variables: Strings) -> bool {
-    let (mut preloads, mut has_options) = (false, false);
+/// What a list of variables makes of a program.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Carries {
+    /// The library is not loaded, or gets no options.
+    Nothing,
+    /// The library makes no record.
+    NoRecord,
+    Everything,
+}
+
+fn carried_by(variables: Strings) -> Carries {
+    let (mut preloads, mut has_options, mut records) = (false, false, false);
     for at in 0.. {
         let place = variables.wrapping_add(at);
         if (at == 0 || place.addr() % PAGE < size_of::<ConstText>())
@@ -92,16 +105,26 @@ fn carry_us(variables: Strings) -> bool {
             break;
         }
         preloads |= has(variable, b"LD_PRELOAD=", b"heapwright");
-        has_options |= has(variable, b"HEAPWRIGHT=", b"");
+        if has(variable, b"HEAPWRIGHT=", b"") {
+            (has_options, records) = (true, has(variable, b"HEAPWRIGHT=", b"record="));
+        }
     }
-    preloads && has_options
+    match (preloads && has_options, records) {
+        (false, _) => Carries::Nothing,
+        (true, false) => Carries::NoRecord,
+        (true, true) => Carries::Everything,
+    }
 }
 
-/// Notes a program, unless its variables make it load the library. `before` precedes the name.
-fn note(process: u32, before: &[u8], name: ConstText, variables: Strings) -> Option<Unchecked> {
-    if carry_us(variables) {
-        return None;
-    }
+/// Notes how a program starts: without the library, without a record, or in a new child. `before`
+/// precedes the name, and `place` is the program's file, if it is known.
+fn note(
+    process: u32,
+    before: &[u8],
+    name: ConstText,
+    variables: Strings,
+    place: Option<Place>,
+) -> Option<Started> {
     let mut text = [0; MOST_NAME];
     let mut length = before.len().min(MOST_NAME);
     text[..length].copy_from_slice(&before[..length]);
@@ -110,24 +133,37 @@ fn note(process: u32, before: &[u8], name: ConstText, variables: Strings) -> Opt
         length += 1;
         true
     });
-    note_unchecked(process, &text[..length]);
-    Some(Unchecked(process))
+    let program = &text[..length];
+    match carried_by(variables) {
+        Carries::Nothing => note_process(NOT_CHECKED, process, &[program]),
+        Carries::NoRecord => note_process(LEFT_OUT, process, &[]),
+        Carries::Everything => match place.and_then(unloadable::why) {
+            Some(why) => note_process(NOT_LOADED, process, &[why.as_bytes(), program]),
+            // A child of `fork` has a note already. A child of `vfork` has none.
+            None if process == 0 || process == process::id() && process::is_original_process() => {
+                return None;
+            }
+            None if copies::shares_numbers() => note_process(CHILD, process, &[program]),
+            None => return None,
+        },
+    }
+    Some(Started(process))
 }
 
 /// Takes the note back: the call has returned, so the program has not started.
-pub(super) fn returned(started: Option<Unchecked>) {
-    if let Some(Unchecked(process)) = started {
+pub(super) fn returned(started: Option<Started>) {
+    if let Some(Started(process)) = started {
         note_not_started(process);
     }
 }
 
-pub(super) fn started_by(number: c_long, name: Word, variables: Word) -> Option<Unchecked> {
+pub(super) fn started_by(number: c_long, name: Word, variables: Word) -> Option<Started> {
     if number != libc::SYS_execve {
         return None;
     }
     let name = core::ptr::with_exposed_provenance(name);
     let variables = core::ptr::with_exposed_provenance(variables);
-    note(process::id(), b"", name, variables)
+    note(process::id(), b"", name, variables, Some(Place::at(name)))
 }
 
 fn passed<T: Copy>(room: Option<&Room>, argument: T) -> T {
@@ -140,9 +176,11 @@ fn becoming(
     name: ConstText,
     words: Strings,
     variables: Option<Strings>,
+    place: Place,
     call: impl Fn(Option<&Room>) -> c_int,
 ) -> c_int {
-    let started = note(process::id(), b"", name, variables.unwrap_or_else(own_variables));
+    let given = variables.unwrap_or_else(own_variables);
+    let started = note(process::id(), b"", name, given, Some(place));
     let look = |check: Check<'_, true>| {
         check.names(name);
         check.strings(words);
@@ -169,7 +207,10 @@ macro_rules! becoming {
             $(, $variables: Strings)?
         ) -> c_int {
             let variables = [$($variables)?].first().copied();
-            becoming(stringify!($name), $path, $words, variables, |room| {
+            let name = stringify!($name);
+            // (`execvp` and `execvpe` search the program.)
+            let place = Place { is_searched: name.contains("vp"), ..Place::at($path) };
+            becoming(name, $path, $words, variables, place, |room| {
                 let (path, words) = (passed(room, $path), passed(room, $words));
                 $(let $variables = passed(room, $variables);)?
                 // SAFETY: as the caller promises.
@@ -201,7 +242,8 @@ pub(super) unsafe fn fexecve<const READS: bool>(
         // SAFETY: as the caller promises.
         unsafe { real(file, passed(room, words), passed(room, variables)) }
     };
-    becoming("fexecve", c"an open file".as_ptr(), words, Some(variables), call)
+    let name = c"an open file".as_ptr();
+    becoming("fexecve", name, words, Some(variables), Place::of_file(file), call)
 }
 
 /// # Safety
@@ -216,7 +258,8 @@ pub(super) unsafe fn execveat<const READS: bool>(
     variables: Strings,
     flags: Word,
 ) -> c_int {
-    becoming("execveat", path, words, Some(variables), |room| {
+    let place = Place { folder: folder as c_int, ..Place::at(path) };
+    becoming("execveat", path, words, Some(variables), place, |room| {
         let (words, variables) = (passed(room, words), passed(room, variables));
         // SAFETY: as the caller promises.
         unsafe { real(folder, passed(room, path), words, variables, flags) }
@@ -259,7 +302,8 @@ unsafe fn spawn(
         result
     });
     if result == 0 {
-        note(child.get().unsigned_abs(), b"", path, variables);
+        let place = Place { is_searched: function == "posix_spawnp", ..Place::at(path) };
+        note(child.get().unsigned_abs(), b"", path, variables, Some(place));
     }
     result
 }
@@ -299,7 +343,7 @@ pub(super) unsafe fn system<const READS: bool>(
 ) -> c_int {
     // A null command only asks for a shell.
     if !command.is_null() {
-        note(0, b"sh -c ", command, own_variables());
+        note(0, b"sh -c ", command, own_variables(), None);
     }
     checked(
         "system",
@@ -329,7 +373,7 @@ pub(super) unsafe fn popen<const READS: bool>(
         unsafe { real(passed(room, command), passed(room, mode)) }
     });
     if !stream.is_null() {
-        note(0, b"sh -c ", command, own_variables());
+        note(0, b"sh -c ", command, own_variables(), None);
     }
     stream
 }

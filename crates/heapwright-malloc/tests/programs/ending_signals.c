@@ -69,7 +69,7 @@ static void once(void)
 /* The handlers that the program sees. */
 static void handlers(void)
 {
-    static const int all[] = { SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGUSR1, SIGALRM };
+    const int all[] = { SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGUSR1, SIGALRM, SIGSTKFLT, SIGRTMIN, SIGRTMIN + 3, SIGRTMAX };
     for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
         int number = all[i];
         struct sigaction old, note_it = { .sa_handler = note, .sa_flags = SA_RESTART };

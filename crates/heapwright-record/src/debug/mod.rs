@@ -85,6 +85,21 @@ pub const NOT_CHECKED: &str = "not checked: ";
 /// The start of a note that takes the last [`NOT_CHECKED`] of a process back. The process follows.
 pub const NOT_STARTED: &str = "not started: ";
 
+/// The start of a note that a program starts into which the library cannot be loaded. The program's
+/// process, one of [`UNLOADABLE`] and the program's name follow, after spaces.
+pub const NOT_LOADED: &str = "not loaded: ";
+
+/// The reasons of [`NOT_LOADED`].
+pub const UNLOADABLE: [&str; 3] = ["static", "set-uid", "machine"];
+
+/// The start of a note that a program starts with the library, but without a record: the user wants
+/// no report about it. Its process follows.
+pub const LEFT_OUT: &str = "left out: ";
+
+/// The start of a note about a child process, which should have a record. Its number follows. If it
+/// executes a program, a space and the program's name follow. Other children are forks.
+pub const CHILD: &str = "child: ";
+
 /// The first bytes of a debug record.
 pub const MAGIC: [u8; 8] = *b"HWDEBUG\0";
 

@@ -3,6 +3,10 @@
 //! A thread counts the locks that it holds or is about to take. If the count is not 0 when a call
 //! begins, the caller is a signal handler that has interrupted another call of its thread. It must
 //! not wait for the locks of that call: see [`is_interrupted`].
+//!
+//! A lock knows its holder, so no thread waits for itself: a handler gets no lock of its own thread
+//! ([`Lock::try_lock`], [`Lock::lock_soon`]). If the handler must have the lock, the process ends
+//! with a line.
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -55,9 +59,27 @@ const CONTENDED: u32 = 2;
 
 const SPINS: u32 = 60;
 
+/// How long a lock may be held without a known holder. (Usually that is two instructions.) Later
+/// the holder is code of this thread that a signal interrupted there.
+const UNKNOWN_NS: u64 = 10_000_000_000;
+
+/// Ends the process, because the calling thread waits for its own lock.
+#[cold]
+fn end_of_waiting() -> ! {
+    os::write_stderr(
+        b"heapwright: a signal handler called malloc, free or their kin, and would wait for ever for \
+          such a call, which it interrupted: keep these calls out of signal handlers\n",
+    );
+    // A handler of SIGABRT may allocate.
+    hold_all();
+    os::abort()
+}
+
 /// A mutual-exclusion lock around `T`.
 pub struct Lock<T> {
     state: AtomicU32,
+    /// The token of the thread that holds the lock. 0: none, or it takes or releases the lock now.
+    holder: AtomicUsize,
     value: UnsafeCell<T>,
 }
 
@@ -77,7 +99,11 @@ pub struct Guard<'a, T> {
 impl<T> Lock<T> {
     /// A free lock around `value`.
     pub const fn new(value: T) -> Self {
-        Self { state: AtomicU32::new(FREE), value: UnsafeCell::new(value) }
+        Self {
+            state: AtomicU32::new(FREE),
+            holder: AtomicUsize::new(0),
+            value: UnsafeCell::new(value),
+        }
     }
 
     /// Waits for the lock.
@@ -107,7 +133,7 @@ impl<T> Lock<T> {
             if let Some(guard) = self.try_lock() {
                 return Some(guard);
             }
-            if os::now_ns() > until {
+            if self.is_mine() || os::now_ns() > until {
                 return None;
             }
             os::yield_now();
@@ -126,13 +152,47 @@ impl<T> Lock<T> {
     }
 
     fn try_acquire(&self) -> bool {
-        self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        let order = Ordering::Acquire;
+        let acquired = self.state.compare_exchange(FREE, HELD, order, Ordering::Relaxed).is_ok();
+        if acquired {
+            self.holder.store(os::thread_token(), Ordering::Relaxed);
+        }
+        acquired
+    }
+
+    /// Whether the calling thread holds the lock. (Only this thread writes its token.)
+    fn is_mine(&self) -> bool {
+        self.holder.load(Ordering::Relaxed) == os::thread_token()
+    }
+
+    /// Waits while the holder is not known. Ends the process if it is the calling thread.
+    fn await_holder(&self) {
+        let mut until = 0;
+        while self.state.load(Ordering::Relaxed) != FREE {
+            match self.holder.load(Ordering::Relaxed) {
+                0 => {}
+                holder if holder == os::thread_token() => end_of_waiting(),
+                _ => return,
+            }
+            let now = os::now_ns();
+            if until == 0 {
+                until = now + UNKNOWN_NS;
+            } else if now > until {
+                end_of_waiting();
+            }
+            os::yield_now();
+        }
     }
 
     #[cold]
     fn acquire_contended(&self) -> bool {
         if holds_all() {
             return false;
+        }
+        // (This call is counted, too.)
+        let may_wait_for_itself = os::tls::locks() > 1;
+        if may_wait_for_itself {
+            self.await_holder();
         }
         for _ in 0..SPINS {
             if self.state.load(Ordering::Relaxed) == FREE && self.try_acquire() {
@@ -143,6 +203,7 @@ impl<T> Lock<T> {
         while self.state.swap(CONTENDED, Ordering::Acquire) != FREE {
             os::futex_wait(&self.state, CONTENDED);
         }
+        self.holder.store(os::thread_token(), Ordering::Relaxed);
         true
     }
 
@@ -153,6 +214,7 @@ impl<T> Lock<T> {
     /// The caller holds the lock through [`Lock::acquire`], or is the only thread of a process that
     /// was forked while it was held.
     pub unsafe fn release(&self) {
+        self.holder.store(0, Ordering::Relaxed);
         if self.state.swap(FREE, Ordering::Release) == CONTENDED {
             os::futex_wake_one(&self.state);
         }
@@ -213,6 +275,18 @@ mod tests {
         assert!(lock.try_lock().is_none());
         drop(guard);
         assert!(lock.try_lock().is_some());
+    }
+
+    /// A signal handler would wait in vain for code of its own thread.
+    #[test]
+    fn a_thread_does_not_wait_for_itself() {
+        let lock = Lock::new(());
+        let _guard = lock.lock();
+        let began = os::now_ns();
+        assert!(lock.lock_within(60_000).is_none() && os::now_ns() - began < 30_000_000_000);
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert!(!lock.is_mine() && lock.lock_within(1).is_none()));
+        });
     }
 
     #[test]

@@ -119,8 +119,9 @@ pub(crate) use process::fault;
 pub(crate) use process::{
     allocate, at_exit, begun, block_history, counts, forget_code, free, give_record,
     give_up_reserve, holds, is_guarded, is_interrupted, is_owned, keep, keep_new, lift_guards,
-    live, looks_at_end, note_not_started, note_unchecked, out_of_bounds, poison, poisoned_bytes,
-    prepare, put_guard_back, put_guards_back, realloc, remember_code, room, start, usable_size,
+    live, looks_at_end, note_not_started, note_process, note_unchecked, out_of_bounds, poison,
+    poisoned_bytes, prepare, put_guard_back, put_guards_back, realloc, remember_code, room, start,
+    usable_size,
 };
 
 use crate::describe::{self, Front, Reader};

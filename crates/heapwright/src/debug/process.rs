@@ -125,9 +125,11 @@ fn of(span: &Span) -> Option<&'static Heap> {
     heap().filter(|heap| heap.id() == id).or_else(|| HEAPS.get(id))
 }
 
+/// `None`: the fast heap serves the request. In a signal handler that interrupted a holder of the
+/// heap's locks, the debug heap would wait for itself, but the fast heap does not.
 #[inline(never)]
 pub(crate) fn allocate(request: Request) -> Option<*mut u8> {
-    let heap = heap()?;
+    let heap = heap().filter(|_| !sync::is_interrupted())?;
     ticks::come_by();
     if ticks::is_to_trim() {
         chunk::purge_all(0);
@@ -402,15 +404,20 @@ pub(crate) fn give_record(from: u32, to: u32) {
 }
 
 /// Takes no lock, like [`give_record`].
-pub(crate) fn note_unchecked(process: u32, program: &[u8]) {
+pub(crate) fn note_process(what: &str, process: u32, words: &[&[u8]]) {
     const MOST: usize = 256;
-    let program = &program[..program.len().min(MOST)];
-    let text = Path::none().with(NOT_CHECKED.as_bytes()).with_number(process);
-    note(&text.with(b" ").with(program));
+    let text = Path::none().with(what.as_bytes()).with_number(process);
+    note(
+        &words.iter().fold(text, |text, word| text.with(b" ").with(&word[..word.len().min(MOST)])),
+    );
+}
+
+pub(crate) fn note_unchecked(process: u32, program: &[u8]) {
+    note_process(NOT_CHECKED, process, &[program]);
 }
 
 pub(crate) fn note_not_started(process: u32) {
-    note(&Path::none().with(NOT_STARTED.as_bytes()).with_number(process));
+    note_process(NOT_STARTED, process, &[]);
 }
 
 fn note(text: &Path) {

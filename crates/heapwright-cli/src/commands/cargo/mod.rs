@@ -206,7 +206,7 @@ fn one(
             || process.exe.is_empty()
             || own.is_some_and(|own| Path::new(&process.exe).starts_with(own))
     });
-    report.processes.iter_mut().for_each(|process| process.unchecked.clear());
+    report.processes.iter_mut().for_each(|process| process.started.clear());
     checked.end.note_in(&mut report, &How::PLAIN);
     for line in report.unseen.iter().filter(|_| prints == Prints::Everything) {
         eprintln!("heapwright: {line}");

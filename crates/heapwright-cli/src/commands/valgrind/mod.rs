@@ -21,6 +21,7 @@ mod install;
 mod options;
 mod target;
 
+use super::after_writing;
 use super::checked::{How, Prints, cannot_be_checked, checked, keep};
 use crate::inspect;
 use crate::output::memcheck::{self, Style};
@@ -36,7 +37,7 @@ use options::{Asked, Children, Leaks, Line};
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use target::Target;
+use target::{Target, To};
 
 /// Check a program with valgrind's options, output and exit code.
 ///
@@ -86,14 +87,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     checked.end.note_in(&mut reports[0], &How::PLAIN);
     let has_errors =
         reports.iter().any(|report| style.counted(report).1 != 0 || report.unwritten != 0);
-    // A report that cannot be written does not change the exit code.
-    if let Err(error) = write(target, &asked, &style, &reports, outcome.pid) {
-        eprintln!("heapwright: the report could not be written: {error:#}");
-    }
-    Ok(match asked.error_exitcode {
+    let is_file = asked.to != To::Descriptor(2);
+    let written = write(target, &asked, &style, &reports, outcome.pid);
+    let exit = match asked.error_exitcode {
         Some(code) if has_errors => Exit::Code(code),
         _ => checked.end.exit(&reports[0]),
-    })
+    };
+    Ok(after_writing(exit, "the report", is_file, written))
 }
 
 fn said(text: &str) -> anyhow::Result<Exit> {
@@ -177,7 +177,10 @@ fn reports(
     }
     for report in &mut reports {
         if asked.children != Children::Executed {
-            report.processes.iter_mut().for_each(|process| process.unchecked.clear());
+            report.processes.iter_mut().for_each(|process| process.started.clear());
+        }
+        if asked.children == Children::None {
+            report.processes.iter_mut().for_each(|process| process.copies.clear());
         }
         freeres::leave_out(report, asked.c_library_frees, asked.cxx_library_frees);
         let shown = if asked.leaks == Leaks::Full { asked.show.clone() } else { Vec::new() };

@@ -77,10 +77,11 @@ impl Target {
 
     pub(super) fn write(&mut self, pid: u32, text: &[u8]) -> anyhow::Result<()> {
         match self {
-            Self::Stream(stream) => {
-                stream.write_all(text)?;
-                stream.flush()?;
-            }
+            // A reader that has seen enough (`| head`) is no error.
+            Self::Stream(stream) => match stream.write_all(text).and_then(|()| stream.flush()) {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+                written => written?,
+            },
             Self::Each(name) => {
                 let mut number = 0;
                 let mut path = expanded(name, pid, number)?;

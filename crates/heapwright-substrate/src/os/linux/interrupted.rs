@@ -71,11 +71,10 @@ const INSTRUCTION: [u8; 4] = [0x01, 0x00, 0x00, 0xd4];
 
 impl Call {
     #[cfg(test)]
-    pub(super) const NONE: Self = Self {
-        number: AtomicUsize::new(0),
-        first: AtomicUsize::new(0),
-        behind: AtomicUsize::new(0),
-    };
+    pub(super) fn none() -> Self {
+        let [number, first, behind] = [const { AtomicUsize::new(0) }; 3];
+        Self { number, first, behind }
+    }
 
     /// Notes the call in which a thread waits now, if it waits.
     pub(super) fn note(&self, thread: u32) {

@@ -578,7 +578,7 @@ mod tests {
         let answer = || Answer {
             thread: AtomicU32::new(0),
             state: AtomicU32::new(0),
-            call: Call::NONE,
+            call: Call::none(),
             words: UnsafeCell::new(Words { stack: 0, pointer: 0, registers: [0; REGISTERS] }),
         };
         std::boxed::Box::leak((0..count).map(|_| answer()).collect::<Vec<_>>().into_boxed_slice())
