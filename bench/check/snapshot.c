@@ -72,7 +72,7 @@ static unsigned draw(void)
     return state >> 8;
 }
 
-/* One block in 2048 is large: a quarter of the bytes or less. */
+/* One block in 2048 is large: large blocks have about a tenth of the bytes. */
 static size_t size_of_next(void)
 {
     unsigned drawn = draw();

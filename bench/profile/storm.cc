@@ -11,7 +11,7 @@
 //   fork           if WHAT says "fork": the child allocates, frees old blocks, and must end well
 //   take signals   if WHAT says "signals": a handler that allocates and frees, every two
 //                  milliseconds, in a thread that sleeps; if WHAT says "interrupts": in the
-//                  threads that allocate, which no allocator need bear
+//                  threads that allocate, which an allocator need not survive
 //
 // Each block is filled, and checked before it is freed: this finds a block that was handed out
 // twice, or changed in a list. Prints the number of operations; aborts with a line after an error.

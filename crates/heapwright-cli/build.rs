@@ -84,8 +84,8 @@ const SOURCES: [&str; 8] = [
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     if variable("PROFILE") == "release" {
-        // Without debug information an optimised command has a third of the size. Symbols are for
-        // developers: a registry's build asks for no debug information, and gets none.
+        // The linker drops debug information, so that an optimised command has a third of the size.
+        // Symbols stay if the build asks for debug information. A registry's build does not ask.
         let strip = if variable("DEBUG") == "false" { "--strip-all" } else { "--strip-debug" };
         println!("cargo:rustc-link-arg-bins=-Wl,{strip}");
     }

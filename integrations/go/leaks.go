@@ -27,7 +27,7 @@ package heapwright
 #include <string.h>
 #include <heapwright.h>
 
-// Whether it is known; what is lost with definite leaks is lost, too.
+// Returns whether the loss is known. Blocks that were lost with others count, too.
 static int lost(unsigned long long *blocks, unsigned long long *bytes) {
 	size_t (*check)(hw_leak_check *, size_t) = (size_t (*)(hw_leak_check *, size_t))dlsym(RTLD_DEFAULT, "hw_check_leaks");
 	hw_leak_check found;

@@ -1,5 +1,6 @@
-// A broken allocator, to prove that the programs notice it. Its 5,000th malloc of a size returns
-// the block of the previous malloc, unless that was freed. All other calls are the C library's.
+// A broken allocator, to prove that the programs notice it. After 4,999 mallocs, the first one of
+// 16 bytes or more that fits into the previous malloc's live block returns that block, and the
+// count begins anew. Other calls are the C library's.
 
 #include <pthread.h>
 #include <stddef.h>

@@ -21,8 +21,8 @@
 //!   ROWS` is the sum of all rounds. `certain of ROWS` counts the rows whose whole interval lies
 //!   beyond the bound.
 //! - OTHER is the column whose number of the same round is the divisor, or `-`. `best of COLUMNS`
-//!   is the column with the least median. `least of COLUMNS` and `most of COLUMNS` are the least and
-//!   the most in each round. `each of COLUMNS` gives a figure for each column.
+//!   is the column with the least median. `least of COLUMNS` and `most of COLUMNS` are the least
+//!   and the most in each round. `each of COLUMNS` gives a figure for each column.
 //! - BOUND is `<= 0.97x`, `>= 20 %`, `< 1` (for the median, too), or `-` and a unit. `verdict` has
 //!   the values of KIND. `must` is `middle`, and fails a quick run, too.
 //! - BASE is the column with numbers. Other columns have ratios to it, and a row MEAN may follow.

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! [`run`](crate::run) writes the numbers of runs, and a script adds its own counts. Verdicts
-//! compare numbers of the same round. A row or column `-` holds remarks, not measurements.
+//! compare numbers of the same round. Reports skip a row `-`, which holds remarks.
 
 use std::collections::BTreeMap;
 use std::path::Path;

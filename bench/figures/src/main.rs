@@ -6,7 +6,6 @@
 //!
 //! `figures store` puts the output of a command into docs/figures.json, `figures render` renders
 //! the pages from it, and `figures check` refuses old figures ([`store`]).
-//
 
 mod limits;
 mod race;

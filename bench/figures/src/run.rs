@@ -6,9 +6,9 @@
 //!   round 2   row: c d a b | ...
 //! ```
 //!
-//! Each run goes through `heapwright-launcher` (bench/launcher). A shell of one line opens the
-//! launcher's report and exports the settings, then becomes the launcher. So neither this process
-//! nor the shell is under the preload.
+//! Each run goes through `heapwright-launcher` (bench/launcher). A shell opens the launcher's
+//! report and exports the settings, then becomes the launcher. So neither this process nor the
+//! shell is under the preload.
 //!
 //! Metrics of a run: `wall_ns`, `cpu_us`, `rss_kib`, `findings` (lines of the library on stderr),
 //! and the program's lines `figure NAME NUMBER` or `result NAME=NUMBER ...`. A checker's report

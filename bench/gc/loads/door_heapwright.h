@@ -5,9 +5,9 @@
 // marks an object's references. Both collectors read the stacks word by word, so both keep the
 // objects that stale words refer to.
 //
-// Settings of this interface: layout=, incremental=, generations=, factor= (how large the heap may
-// be, in percent of the live bytes), begin= (percent of the limit that is allocated before the
-// first collection), markers= (threads that mark), verify= (bits, for finding faults).
+// Settings of this interface: layout=, incremental=, generations=, step=, markers=, verify= (as in
+// hw_gc_options), factor= (the heap's size in percent of the live bytes), begin= and least= (what a
+// thread may allocate between two collections, in percent of the limit and in KiB).
 
 #ifndef DOOR_HEAPWRIGHT_H
 #define DOOR_HEAPWRIGHT_H

@@ -1,8 +1,8 @@
 // splay [threads=T] [size=N] [rounds=R] [limit=KIB]
 //
 // The splay load of V8's benchmarks: a self-adjusting tree of N nodes under random keys. Each node
-// has a payload, a tree of depth 5, with an array of ten small numbers and a string in each leaf.
-// A round inserts 80 new nodes, and for each removes the greatest node whose key is not above.
+// has a payload, a tree of depth 5, with an array of ten small numbers and a string in each leaf. A
+// round inserts 80 new nodes, and for each removes the greatest node with a smaller key.
 //
 //   node --> branch --> branch --> ... --> leaf --> array of ten tagged numbers
 //   node --> ...    --> ...                     --> string (no references: a leaf of the heap)
@@ -107,7 +107,7 @@ static void *payload(struct door *door, unsigned depth, uint64_t key) {
 
 // Brings the node with the key, or a neighbour of its place, to the root: Sleator and Tarjan's
 // top-down splay. `heads` has the left tree's root at its right, and the right tree's at its left.
-// `heads` is an object, because only it keeps the trees.
+// `heads` is an object, because no other reference keeps these trees.
 static struct node *splay(struct door *door, struct node *heads, struct node *root, uint64_t key) {
     if (root == NULL)
         return NULL;

@@ -13,11 +13,11 @@
 //!                                                 study -> tables, all headed "simulated"
 //! ```
 //!
-//! [`world`] simulates a lock and its precedence in one cache line, spinning, sleeping and waking
-//! as in the library's shared registry, and CPUs with queues and time slices. A thread may lose its
-//! CPU while it holds a lock. It leaves out the memory behind the caches, sockets, hyperthreads,
-//! and the scheduler's finer rules. So ratios mean something, absolute times do not. All numbers
-//! are integers from a seed: a command always prints the same text.
+//! [`world`] simulates a lock and its precedence in one cache line. Threads spin, sleep and wake as
+//! in the library's shared registry, and CPUs have queues and time slices. A thread may lose its
+//! CPU while it holds a lock. The simulation leaves out the memory behind the caches, sockets,
+//! hyperthreads, and the scheduler's finer rules. So ratios mean something, absolute times do not.
+//! All numbers are integers from a seed: a command always prints the same text.
 //!
 //! `schedules`, a separate program, runs the library's registries on random schedules.
 

@@ -288,7 +288,7 @@ impl<'a> World<'a> {
         line.busy_until
     }
 
-    /// Returns the time, or `None` if the thread has seen the line.
+    /// Lets a thread look at a line. Returns when the CPU has it; `None` if the thread has seen it.
     fn read(&mut self, cache: usize, thread: usize) -> Option<u64> {
         let now = self.events.now();
         let cpu = self.threads[thread].cpu;

@@ -5,7 +5,7 @@
 //! successor, leaves it the table and dies. So a thread often frees a block of another, perhaps
 //! dead, thread. The workload shows whether the memory of dead threads is reused or piles up.
 //!
-//! Life cycle: 4 x 2000 blocks live, mostly to 128 bytes, some to 8 KiB; random ages.
+//! Life cycle: 2000 blocks live in each lane, mostly to 128 bytes, some to 8 KiB; random ages.
 
 use crate::checksum::fold;
 use crate::memory::Block;

@@ -1,6 +1,6 @@
 //! The programs of heapwright's race of memory allocators.
 //!
-//! Each program follows a benchmark of the field, rewritten and small. The programs were fixed
+//! Most programs follow a benchmark of the field, rewritten and small. The programs were fixed
 //! before heapwright was tuned.
 //!
 //! Common to all of them:
@@ -51,7 +51,7 @@ use std::thread::ScopedJoinHandle;
 pub struct Workload {
     /// The name on the command line.
     pub name: &'static str,
-    /// The model in the field and the property of an allocator that it exercises: one sentence.
+    /// The programs that it stands for, and what it shows of an allocator: one sentence.
     pub stands_for: &'static str,
     /// The threads that work in it, on every machine.
     pub threads: u32,

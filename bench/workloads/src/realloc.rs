@@ -3,7 +3,7 @@
 //! Eight vectors grow at the same time, so that each is in the others' way. Four double when they
 //! are full, up to 32 MiB, as in most languages. Four grow by a constant step, like buffers and
 //! lines, and so need far more `realloc`s. Short vectors have a turn much more often than long
-//! ones. A vector at its end shrinks to its used size, is summed up and starts again. The workload
+//! ones. A vector at its end shrinks by an eighth, is summed up and starts again. The workload
 //! shows whether blocks grow in place, or by moving their pages instead of copying them.
 //!
 //! Life cycle: from 16 bytes to tens of MiB; all sizes between them die a moment later.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! main            passes the arguments to a subcommand, and ends with its result
+//! cli             the command line: subcommands, and mistakes in it
 //! commands/       one module a subcommand: its arguments and its run()
 //! inspect/        the nature of a program file: PATH, #! lines, ELF, a verdict
 //! preload/        the library inside this command, and the environment
@@ -16,6 +17,7 @@
 //! live/           running processes, seen from outside; orders to them
 //! screen/         the screen of `top`
 //! wrong           an error that is the user's mistake
+//! bounds          how far input files may expand
 //! output/         text, JSON, HTML, bars and units; the only place that formats
 //! ```
 //!
@@ -23,8 +25,8 @@
 //! (`LD_PRELOAD`, `HEAPWRIGHT`), and reads the files that the library writes (`heapwright-record`).
 //!
 //! `commands` uses everything. `output` formats its arguments, and uses only types and pure
-//! functions of other modules. `replay` uses `bench` and `trace`. `bench` uses `inspect`, `preload`
-//! and `process`, and `preload` uses `inspect`. None of these three uses `report`.
+//! functions of other modules. `replay` uses `bench`, `process` and `trace`. `bench` uses
+//! `inspect`, `preload` and `process`; `preload` uses `inspect`. None of these six uses `report`.
 
 /// std's `eprintln!` without its panic: standard error may be closed or full.
 macro_rules! eprintln {

@@ -91,7 +91,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Like [`Folder::new`], but prints nothing.
+    /// Like [`Folder::new`], but prints nothing, and tries only TMPDIR and /tmp.
     pub(crate) fn quietly() -> std::io::Result<Self> {
         Self::new_in(&std::env::temp_dir()).or_else(|_| Self::new_in(Path::new("/tmp")))
     }

@@ -1,4 +1,4 @@
-//! `cargo heapwright`: tests that pass, lose memory, and start a program that does.
+//! `cargo heapwright` on tests that pass, lose memory, or start a program that loses memory.
 
 mod common;
 

@@ -399,8 +399,8 @@ fn the_command_needs_no_more_stack_than_the_user_allows() {
     assert_eq!(output.status.signal(), Some(15), "{}", stderr(&output));
 }
 
-/// The loader knows these modules by paths from a folder that the program leaves, and the program
-/// that it was given by none.
+/// The program leaves its folder. The loader knows the libraries by paths relative to that folder,
+/// and the program by no path.
 #[test]
 fn modules_have_names_whatever_the_folder() {
     let folder = Folder::new();
@@ -494,7 +494,7 @@ fn is_root(test: &str) -> bool {
     is
 }
 
-/// A user that no process of the run has, except by becoming this user.
+/// The id of a user that no process of the run has, unless a process becomes this user.
 const STRANGER: u32 = 54_321;
 
 /// A server that becomes another user is reported: its own record goes on, and its later children

@@ -16,7 +16,7 @@ use std::process::{Command, Output};
 /// A time in 2100: programs compiled by the tests are older.
 const LATER: u64 = 4_102_444_800_000_000_000;
 
-/// A program that prints a return address into `outer`, which is in `main`.
+/// A program that prints a return address into `outer`, which is inlined into `main`.
 const SOURCE: &str = r"#include <stdio.h>
 __attribute__((noinline)) void *inner(void) {
     return __builtin_return_address(0);

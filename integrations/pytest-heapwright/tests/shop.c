@@ -1,4 +1,4 @@
-/* An extension with mistakes and their right twins, for the plugin's tests (ci/integrations.sh pytest). */
+/* An extension with mistakes and right twins, for the plugin (ci/integrations.sh pytest). */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-//! A place that counts its visits and detects a second visitor at a time. Its own atomics are the
+//! A place that counts its visits and detects two visitors at a time. Its own atomics are the
 //! machine's: shuttle does not see them.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

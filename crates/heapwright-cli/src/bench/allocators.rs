@@ -93,7 +93,7 @@ impl Allocator {
         }
     }
 
-    /// Results state no folder.
+    /// Results name a library without its folder.
     fn library_name(&self) -> Option<String> {
         Some(self.library.as_ref()?.file_name()?.to_string_lossy().into_owned())
     }
@@ -206,7 +206,7 @@ impl With {
     }
 }
 
-/// Splits a word of `--only`: names with commas, or one option set.
+/// Splits a word of `--only` or `--with`: names with commas, or one option set.
 pub(crate) fn names(word: &str) -> impl Iterator<Item = String> {
     let whole = word.starts_with(OPTION_SET);
     word.split(move |letter| letter == ',' && !whole).map(str::to_owned)

@@ -93,7 +93,7 @@ pub(crate) fn on_program(
     Some(ratios(this, that, measure, empty)?.estimate())
 }
 
-/// Makes the summary: each allocator against the baseline, and `favourite` against each.
+/// Makes the summary: each allocator against the baseline, and `favourite` against each other one.
 pub(crate) fn summary(results: &Results, favourite: &str) -> Summary {
     let empty = empty_peak(results);
     let baseline = results.baseline();

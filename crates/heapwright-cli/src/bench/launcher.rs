@@ -12,7 +12,7 @@
 //! too.
 //!
 //! The program prints to files in memory: pipes would have to be read during the timed run. A
-//! program that prints more than [`MOST_OUTPUT`] is stopped.
+//! program that prints more than [`MOST_OUTPUT`] to stdout is stopped.
 
 use super::allocators::Allocator;
 use super::program::Program;

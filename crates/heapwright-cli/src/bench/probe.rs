@@ -1,8 +1,8 @@
 //! Checks before the race that each preload takes effect.
 //!
 //! An allocator whose library is not loaded would be glibc under another name. So this command runs
-//! itself under the preload, as a hidden subcommand that prints the files of malloc and free, and
-//! the library's version if known.
+//! itself under the preload, as a hidden subcommand. It prints the files from which malloc and free
+//! come, and mimalloc's version.
 
 use super::allocators::Allocator;
 use super::launcher::{Attempt, End, Launcher};
@@ -21,7 +21,7 @@ pub(crate) const SUBCOMMAND: &str = "probe";
 const LIMIT: Duration = Duration::from_secs(10);
 
 enum Probed {
-    /// The library's version, if it reports one.
+    /// The version, if the allocator is mimalloc.
     Fine(Option<String>),
     /// Why the allocator cannot race.
     Unfit(Outcome, String),
@@ -30,7 +30,7 @@ enum Probed {
 
 #[derive(Default)]
 pub(crate) struct Known {
-    /// The allocator's version, if it reports one.
+    /// The allocator's version, if it is mimalloc.
     pub(crate) version: Option<String>,
     /// Why it cannot race.
     pub(crate) unfit: Option<(Outcome, String)>,

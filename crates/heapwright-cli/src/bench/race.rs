@@ -140,7 +140,7 @@ impl Race<'_> {
     ) -> Step<()> {
         progress.round("warming up", None);
         for lane in lanes {
-            // The baseline's output and time set the limits of the others.
+            // The baseline runs first: its output is the expected one, and its time sets the limit.
             let others = (0..self.allocators.len()).filter(|at| *at != self.baseline);
             for at in std::iter::once(self.baseline).chain(others) {
                 if at == self.baseline {

@@ -72,7 +72,6 @@ pub(crate) struct Allocator {
     pub(crate) environment: BTreeMap<String, String>,
 }
 
-/// The kind of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Kind {

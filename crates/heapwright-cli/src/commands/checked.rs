@@ -1,5 +1,5 @@
 //! Runs a program in debug mode, and waits for it and the processes that outlive it. Used by
-//! `check`, `valgrind` and `cargo`.
+//! `check`, its `twice`, `valgrind` and `cargo`; `profile` uses only [`note_python`].
 //!
 //! ```text
 //!   to_end        runs the program; then waits until its daemons end, and a second for others
@@ -86,7 +86,7 @@ pub(super) struct End {
     _elsewhere: Option<Folder>,
 }
 
-/// Puts records into a folder. Waits for the program and the processes that outlive it.
+/// Runs a program whose records go to `records`. Waits for it and the processes that outlive it.
 pub(super) fn to_end(
     program: Command,
     name: &OsStr,

@@ -1,7 +1,7 @@
 //! `heapwright doctor CMD` finds out whether a preload takes effect on a program, and if not, why.
 //!
-//! The command only reads files. With `--try` it also runs the program with the library, and the
-//! program's statistics decide.
+//! The command reads files, and tries the kernel's facilities for `mode=hardened`. With `--try` it
+//! also runs the program with the library, and the program's statistics decide.
 
 use super::{LibraryArg, OutputArgs, run};
 use crate::cli::MISUSE;

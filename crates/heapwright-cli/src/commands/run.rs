@@ -1,7 +1,7 @@
 //! `heapwright run [--stats] [--timeline FILE] -- CMD` runs a program on heapwright.
 //!
-//! Without --stats and --timeline, this process becomes the program. With either, the program is a
-//! child that leaves its statistics and time line in a private folder.
+//! Without --stats (or --format, or -o) and --timeline, this process becomes the program. With any
+//! of them, the program is a child that leaves its statistics and time line in a private folder.
 //!
 //! `--hardened` and `--on-misuse` stand for options of the library. They win over the options in
 //! HEAPWRIGHT. `--option` may not set the same options again.

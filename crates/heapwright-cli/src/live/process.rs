@@ -89,7 +89,7 @@ pub(super) fn user_of(pid: u32) -> Option<u32> {
     users.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// Returns the number of a process's system call filters. More than this command has: a sandbox.
+/// Returns the number of a process's system call filters; a sandboxed one has more than ours.
 pub(super) fn filters(pid: &str) -> u32 {
     let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
     let status = String::from_utf8_lossy(&status);

@@ -6,7 +6,7 @@
 //!   testsuite heapwright.leaks     definitely lost, possibly lost, growth
 //!     testcase                     passes if nothing of its kind was found
 //!     testcase > failure           fails for each finding, with its stacks
-//!   testsuite heapwright.processes a test that fails if a process had no last check
+//!   testsuite heapwright.processes a test that fails if a process had no last look, or no checks
 //! ```
 //!
 //! Errors and definitely lost blocks fail. Possibly lost blocks and growth are in the output of a

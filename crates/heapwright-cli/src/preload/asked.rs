@@ -65,8 +65,8 @@ pub(crate) fn refuse_bad(
         .map_or(Ok(()), |why| Err(wrong(flag.to_owned() + &why)))
 }
 
-/// Finds a complaint about an option that the user has not given, and the given option that takes
-/// its effect, or stands for it.
+/// Finds a complaint about an option that the user has not given. Returns the complaint, with the
+/// given option that disables this option or stands for it.
 fn clash(stderr: &str, all: &str, given: &[String]) -> Option<String> {
     let inherited = [std::env::var("HEAPWRIGHT").unwrap_or_default()];
     stderr.lines().find_map(|line| {

@@ -12,10 +12,10 @@
 //!
 //! A program that loads the library runs its code, so no other user may be able to change files in
 //! the place. Each use verifies every folder from the root down, in this order. A folder must be
-//! root's or ours, and neither its group nor other users may write to it, unless it is sticky. So
-//! no other user can rename a verified folder, and paths stay valid. Our own folders belong to us.
-//! A place must also allow mapping code (no `noexec` mount), and have a path that LD_PRELOAD can
-//! carry.
+//! root's or ours (or that of the overflow user, who may be root, in a user namespace). Neither its
+//! group nor other users may write to it, unless it is sticky. So no other user can rename a
+//! verified folder, and paths stay valid. Our own folders belong to us. A place must also allow
+//! mapping code (no `noexec` mount), and have a path that LD_PRELOAD can carry.
 //!
 //! All users may read our folders and files, under any umask: a program may become another user
 //! before it starts the next program. Only root can become any user, and root's home is closed, so

@@ -19,8 +19,8 @@
 //! threads have left the window two before it. A waiting thread waits only for earlier operations
 //! of the story, so no thread waits for ever.
 //!
-//! **Threads.** The thread of the operation that precedes a thread's first one in the story starts
-//! that thread, after this operation.
+//! **Threads.** The operation before a thread's first one in the story belongs to another thread.
+//! That other thread starts the new thread, after this operation.
 
 use crate::trace::{Event, Story, What};
 

@@ -136,7 +136,7 @@ impl Stage {
         let attributes = attributes.as_mut_ptr();
         // SAFETY: the place is writable.
         unsafe { libc::pthread_attr_init(attributes) };
-        // SAFETY: initialised above.
+        // SAFETY: `pthread_attr_init` has initialised the attributes.
         unsafe { libc::pthread_attr_setstacksize(attributes, STACK) };
         // A detached thread's stack is reused like that of a joined one.
         // SAFETY: the attributes are initialised, and the state is a valid one.
@@ -145,7 +145,7 @@ impl Stage {
         let number = ptr::without_provenance_mut(thread);
         // SAFETY: the attributes are initialised, and the handle's place is writable.
         let error = unsafe { libc::pthread_create(handle.as_mut_ptr(), attributes, begin, number) };
-        // SAFETY: initialised above.
+        // SAFETY: the attributes are initialised, and not used again.
         unsafe { libc::pthread_attr_destroy(attributes) };
         if error != 0 {
             // Other threads may wait for the new thread's operations, so this thread executes them.

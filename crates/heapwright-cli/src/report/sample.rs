@@ -1,6 +1,6 @@
 //! A report for the tests of all formatters: two processes, every fate of a block, inlined
-//! functions of C++ and Rust, places without a name, and names with characters that HTML, XML, JSON
-//! or folded stacks must escape.
+//! functions of C++ and Rust, and places without a name. Some names have characters that HTML, XML,
+//! JSON or folded stacks must escape.
 
 use super::model::{
     Amount, Check, Error, Figure, Growth, Happened, Leak, Path, Process, Profile, ProfilePoint,

@@ -11,10 +11,9 @@
 //!                                        }
 //! ```
 //!
-//! **A line** is a type and a pattern. The type is `leak`, `growth`, or the heading of any other
-//! finding. The pattern may match anywhere in the names of functions, source files and modules of
-//! all the finding's stacks. `*` and `?` are wildcards; `^` and `$` anchor the pattern at the
-//! beginning and the end.
+//! **A line** is a type and a pattern. The type is `leak`, `growth`, or another finding's heading.
+//! The pattern may match anywhere in the names of functions, source files and modules of all
+//! stacks. `*` and `?` are wildcards; `^` and `$` anchor the pattern at the beginning and the end.
 //!
 //! A pattern with ` <- ` in it is a chain of calls from the innermost on: `FUNCTION@MODULE <-
 //! FUNCTION@MODULE`. The module is the last part of its file's name and may be left out; `*` and

@@ -6,9 +6,9 @@
 //!   either           redraws the screen: `list` or `one`
 //! ```
 //!
-//! A second thread does all this. This thread may hang if the terminal has gone or takes no more
-//! bytes. The first thread waits for the second thread's end, for the end of the terminal, and for
-//! signals; it can end the command without the second thread.
+//! A second thread does all this. The second thread may hang if the terminal has gone or takes no
+//! more bytes. The first thread waits for the second thread's end, for the end of the terminal, and
+//! for signals; it can end the command without the second thread.
 //!
 //! Drawing writes only changes, so a slow terminal is no problem. A longer pause follows a slow
 //! look. A signal that ends the command, or a panic, restores the terminal.

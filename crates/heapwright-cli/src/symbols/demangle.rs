@@ -1,4 +1,4 @@
-//! Readable names: Rust's demangler, then C++'s, whose gaps a change of the mangled name evades.
+//! Makes readable names, by Rust's demangler, else by C++'s. A changed name fills gaps of C++'s:
 //!
 //! ```text
 //! name      srSt8is_arrayIT_E5value    _ZN1AC2IiEEPT_ (a constructor's template)   any other gap
@@ -17,7 +17,7 @@ pub(super) fn is_mangled(name: &str) -> bool {
     ["_Z", "__Z", "_R"].iter().any(|start| name.starts_with(start))
 }
 
-/// The name in a program's source. (To the demangler a C function `f` is the type `float`.)
+/// Returns the name in a program's source. C's names stay: to the demangler `f` is `float`.
 pub(super) fn demangled(name: &str) -> String {
     if !is_mangled(name) && !name.starts_with("_GLOBAL_") {
         return name.to_owned();
@@ -36,7 +36,7 @@ fn cxx(name: &str) -> Option<String> {
     if whole.is_some() && !has_constructor || name.len() > LONGEST {
         return whole;
     }
-    // The first part that is a name, here of a function `f()`: some have no readable name alone.
+    // The shortest beginning that names a function `f()`: some have no readable name alone.
     let mut ends = name.match_indices('E').map(|(at, _)| at + 1).take(TRIES);
     let named = |end| Some((end, result(&format!("{}v", &name[..end]))?));
     let Some((end, alone)) = ends.find_map(named) else { return whole };
@@ -46,7 +46,7 @@ fn cxx(name: &str) -> Option<String> {
     let (function, types) = name.split_at(end);
     let is_ours = function.ends_with("EE") && !types.is_empty();
     let with_result = is_ours.then(|| result(&format!("{function}v{types}"))).flatten();
-    // Of another template `void` is the result.
+    // In a text that begins with `void `, the template is no constructor's.
     with_result.filter(|text| !text.starts_with("void ")).or(whole)
 }
 
@@ -78,7 +78,7 @@ fn members(text: &str) -> String {
     out
 }
 
-/// Returns the place of the parenthesis that closes the text's.
+/// Returns the place of the closing parenthesis whose opening one precedes the text.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0_u32;
     text.bytes().position(|byte| match byte {

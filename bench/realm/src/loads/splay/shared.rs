@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The value that [`Node::take`] leaves behind is overwritten before it is read. So peers that
-//! count references move them, and other peers copy them.
+//! count references move the child out, and other peers copy it.
 
 use super::Tree;
 

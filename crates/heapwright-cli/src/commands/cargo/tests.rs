@@ -1,8 +1,8 @@
 //! Names the test that a finding belongs to.
 //!
 //! All tests of a binary run in one process, to save time. A finding's stacks usually have the
-//! test's function. For other findings (another thread's, or a stack that ends early), the tests
-//! run again in halves (`halves`), down to tests that have such findings when run alone.
+//! test's function. Other findings are another thread's, or have stacks that end early. For these
+//! the tests run again in halves (`halves`), down to tests that have such findings when run alone.
 
 use super::halves::culprits;
 use crate::output::{found, printable_text};
@@ -18,7 +18,7 @@ pub(super) fn has_tests(program: &Path) -> bool {
     std::fs::read(program).is_ok_and(|bytes| bytes.windows(MARK.len()).any(|window| window == MARK))
 }
 
-/// Prints the failed tests' names. `again` runs the program for some tests. Returns their report.
+/// Prints the failed tests' names. `again` runs the program for some tests, and returns a report.
 pub(super) fn name(
     report: &Report,
     program: &OsStr,
