@@ -230,7 +230,7 @@ mod with_stacks {
         }
     }
 
-    /// # Safety
+    /// The block is of `class` and the samples' heap, and in use.
     ///
     /// The block is of `class` and that heap, and in use.
     #[cold]
