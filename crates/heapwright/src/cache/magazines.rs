@@ -419,7 +419,6 @@ impl Magazines {
         self.publish();
     }
 
-    /// Publishes for statistics.
     pub(crate) fn publish(&self) {
         let (mut blocks, mut bytes) = (0, 0);
         for class in 0..CLASSES {

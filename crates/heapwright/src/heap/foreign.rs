@@ -50,7 +50,6 @@ pub(crate) fn passed_on() -> u64 {
 
 #[derive(Clone, Copy)]
 pub(super) enum Found {
-    /// A slot.
     Slot { owner: u32, class: usize },
     /// The large block at a unit.
     Large { unit: usize },
