@@ -3,15 +3,15 @@
 //!
 //! ```text
 //!   a thread's own cache    tells when one is due  (`cache::sampling`, `cache::guard_draw`) --+
-//!   a cache that is shared  its refills and calls are counted  --------------------------------+--> made here
-//!   a first-class heap      each call is counted; its sample stays in that heap                |
-//!                                                                                              v
+//!   a cache that is shared  its refills and calls are counted  -------------------------------+
+//!   a first-class heap      each call is counted; its sample stays in that heap               |
+//!                                                                                             v
 //!   a sample          of the samples' heap, which is a first-class one; its record: `samples`
 //!   a guarded block   of the heap of guarded blocks, with its records: `debug::guards`
 //! ```
 //!
-//! The entry of a block's unit tells whether the block is drawn. Each `free` of a drawn block takes
-//! the slow path of remote frees, so other frees look nothing up.
+//! The entry of a block's unit tells whether the block may be drawn. Each `free` of a drawn block
+//! takes the slow path of remote frees, so other frees look nothing up.
 //!
 //! A signal handler that interrupted its thread in a slow operation draws no block, nor does a
 //! thread that holds all locks for a fork. If such a handler frees a drawn block, the free is *put
@@ -19,7 +19,8 @@
 //!
 //! The hardened heap asks for guarded blocks when it refills a thread's ring, or serves a grouped
 //! request. In a build without the feature `debug` there are no stacks, and nothing is ever drawn.
-//! Called by `heap`, where `modes` decides which call gets a drawn block.
+//! Called by `heap`, where `modes` decides which call gets a drawn block, and by `profile`,
+//! `status` and `limit`, which begin or end sampling.
 
 #[cfg(feature = "debug")]
 pub(crate) use with_stacks::*;
@@ -122,8 +123,9 @@ mod with_stacks {
         is_sampling() && BY.load(Ordering::Relaxed) == by as u8
     }
 
-    /// Calls [`begin`] if `is_possible`, and returns whether it did. A tracer must not if the
-    /// program decides. Only the program may before forks know the samples' lock.
+    /// Calls [`begin`] if `is_possible`, and returns whether it did. Refuses a tracer if the
+    /// program decides. Before the handlers of forks know the samples' lock, refuses all but the
+    /// program.
     pub(crate) fn begin_if(is_possible: impl FnOnce() -> bool, period: usize, by: By) -> bool {
         match by {
             By::Program => PROGRAM_DECIDES.store(true, Ordering::Relaxed),
@@ -228,7 +230,7 @@ mod with_stacks {
         }
     }
 
-    /// # Safety
+    /// The block is of `class` and the samples' heap, and in use.
     ///
     /// The block is of `class` and that heap, and in use.
     #[cold]
@@ -237,7 +239,7 @@ mod with_stacks {
             return put_off(block.cast());
         }
         settle();
-        // SAFETY: as the caller promises.
+        // SAFETY: the block is of `class` and the samples' heap, and in use.
         unsafe { free_settled(class, block) };
     }
 
@@ -397,8 +399,9 @@ mod with_stacks {
         block
     }
 
-    /// Returns a block between guards. Returns `None` without memory, if too many are live, if the
-    /// request is too large, if the stack must be new and is not, or if the caller must not wait.
+    /// Returns a block between guards. Returns `None` without memory, if too many are live, or if
+    /// the request is too large. Also returns `None` if the stack must be new and is not, or if the
+    /// caller must not wait.
     pub(crate) fn make_guarded(request: Request, draw: Draw) -> Option<NonNull<u8>> {
         if sync::is_interrupted() || sync::holds_all() || memory_limit::is_in_sandbox() {
             return None;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   address - base >> 16 -> unit -> limit?  no: not the heap's
-//!                                -> entry: a slab's class -> its slot, by a multiplication -> the slot's end
+//!                                -> entry: a slab's class -> its slot, by multiplication -> end
 //!                                -> a large block's -> its head's record -> the block's end
 //!                                -> any other: by its record (`describe`)
 //! ```

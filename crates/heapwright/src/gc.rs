@@ -10,9 +10,10 @@
 //! ```
 //!
 //! - [`Realm`]: the safe interface for Rust, with [`Gc`], [`Weak`], [`Slice`] and
-//!   `#[derive(Trace)]` (feature `derive`); its own collections ([`Vector`], [`Deque`], [`Map`],
-//!   [`Set`], [`StrBuilder`]); finalizers ([`Finalize`]); [`SendRealm`], which can move between
-//!   threads
+//!   `#[derive(Trace)]` (feature `derive`)
+//! - collections of realms ([`Vector`], [`Deque`], [`Map`], [`Set`], [`StrBuilder`]), and
+//!   finalizers ([`Finalize`])
+//! - [`SendRealm`], which can move between threads
 //! - [`raw`]: the interface for runtimes, and the base of the C interface (`heapwright_gc.h`)
 //!
 //! The idea is Ruby's Variable Width Allocation (Feature #18045, Peter Zhu, Matt Valentine-House,

@@ -10,8 +10,7 @@
 //! ```
 //!
 //! Each listed block is passed on to the C library once. No header is trusted afterwards, because a
-//! program can forge one. Called by `heap::foreign`, and by the debug heap, which leaves these
-//! blocks alone.
+//! program can forge one. Called by `heap`, and by the debug heap, which leaves these blocks alone.
 
 use core::ptr;
 
@@ -52,7 +51,7 @@ fn add(block: usize) {
 ///
 /// The word can be read.
 unsafe fn word(address: usize) -> usize {
-    // SAFETY: as the caller promises.
+    // SAFETY: by the contract the word can be read.
     unsafe { ptr::with_exposed_provenance::<usize>(address).read() }
 }
 

@@ -2,15 +2,16 @@
 //! the kernel acts.
 //!
 //! ```text
-//!   a tick   ->  how near is the limit?  (`memory_limit`: the purge delay, free runs, huge pages and stashes depend on it)
+//!   a tick   ->  how near is the limit?  (`memory_limit`: the purge delay, free runs, huge pages
+//!                                        and stashes depend on it)
 //!                at the limit: readings give free memory back; the first one
 //!                prints a line, and saves the heap profile if there is one
 //! ```
 //!
 //! The kernel ends a process whose control group has used up its memory, even if some of that
 //! memory is free. So a preloaded library reads the group's use, as soon as the heap has 16 MiB and
-//! a sixteenth of the limit. It reads each 100 ms, each 8 ms near the limit, and whenever the heap
-//! has grown by a quarter of the bytes left.
+//! a sixteenth of the limit. It reads every 100 ms, every 20 or 8 ms near the limit, and whenever
+//! the heap has grown by a quarter of the bytes left.
 //!
 //! The option `limit=BYTES`, or [`set`], sets a soft limit for the process alone.
 
@@ -67,10 +68,10 @@ pub fn respect() {
     ticks::begin(Whose::Limit, begin);
 }
 
-/// Sets a soft limit for this process's own resident memory, in bytes, at least 1 MiB; 0 restores
-/// the limit of its control groups. Near the limit free memory goes back to the kernel sooner, but
-/// no allocation fails. The limit takes effect at the heap's next slow path, and not after
-/// [`enter_sandbox`].
+/// Sets a soft limit for this process's own resident memory, in bytes, at least 1 MiB. 0 restores
+/// the limit of its control groups, or none with the option `limit=off`. Near the limit free memory
+/// goes back to the kernel sooner, but no allocation fails. The limit takes effect at the heap's
+/// next slow path, and not after [`enter_sandbox`].
 ///
 /// ```
 /// heapwright::limit::set(512 << 20);

@@ -4,7 +4,7 @@
 //! begin(512 KiB) ... the program runs ... write(file) ... write(file) ... end()
 //!                                            |
 //!                                            v
-//!              live, allocated, temporary and peak bytes of each stack, with their errors; bytes by thread
+//!     live, allocated, temporary and peak bytes of each stack, with errors; bytes by thread
 //! ```
 //!
 //! Samples are a Poisson process over allocated bytes. A block of `n` bytes is a *sample* with
@@ -13,10 +13,11 @@
 //! some more instructions, as does `malloc` in threads that share caches.
 //!
 //! `heapwright profile -- PROGRAM`, or the options `sample` and `profile` of the preloaded library,
-//! need no change to the program. The profile covers blocks of `malloc` and first-class heaps, and
-//! also segments of pools, chunks of arenas and pages of collected heaps, each as a block of its
-//! length (`runs.rs`). The idea is TCMalloc's (Google, "Sampling"), and jemalloc has it, too.
-//! heapwright counts blocks when a thread's lists are filled (`cache/sampling.rs`).
+//! need no change to the program. The profile covers blocks of `malloc` and first-class heaps. It
+//! also covers segments of pools, chunks of arenas and pages of collected heaps, each as a block of
+//! its length (`runs.rs`). With `mode=hardened`, `malloc` is not sampled. The idea is TCMalloc's
+//! (Google, "Sampling"), and jemalloc has it, too. heapwright counts blocks when a thread's lists
+//! are filled (`cache/sampling.rs`).
 
 use core::ffi::c_int;
 

@@ -6,18 +6,17 @@
 //!     v                                           v
 //!   | entry | entry | ......... pending  |  -->  PREFIX.<pid>
 //! ```
-//!
 //! The file is made at the process's start (in a forked child, with the first entry). It is opened
 //! and closed for each write, because a program may close unknown files. Entries that belong
-//! together are one write, so a process that dies leaves all or none of them, and a copy of the
-//! process (`leaks`) may write, too. After `exec` the new program continues the file.
+//! together are one write, so a process that dies leaves all or none of them. A copy of the process
+//! (`leaks`) may write, too. After `exec` the new program continues the file.
 //!
-//! If the process loses the file (by a change of its user, a `chroot`, a full disk, or a deletion),
-//! the record continues in the run's shared memory (`spill`). The first write there repeats the
-//! beginning, the stacks and the findings, for a command that finds no file. A module's number
+//! A process can lose the file by a change of its user, a `chroot`, a full disk, or a deletion.
+//! Then the record continues in the run's shared memory (`spill`). The first write there repeats
+//! the beginning, the stacks and the findings, for a command that finds no file. A module's number
 //! derives from its address, so two concurrent writers give it the same number.
 //!
-//! A user of a recorder must hold its lock. Called by `debug` (`report`, `leaks`) and `samples`.
+//! A user of a recorder must hold its lock. Called by `debug` and `samples`.
 
 use core::ops::Range;
 

@@ -1,7 +1,7 @@
 //! Requests and returns: the facts that a call passes to a heap, and the call's kind.
 //!
-//! The fast heap ignores the kind. For a debug heap some calls are errors: `free` of a block of
-//! `new[]`, a sized delete with another size, a Rust `Layout` with another alignment.
+//! The fast heap ignores the kind. For a debug or hardened heap some calls are errors: `free` of a
+//! block of `new[]`, a sized delete with another size, a Rust `Layout` with another alignment.
 //!
 //! ```text
 //!   malloc(n)          -> miss -> table: malloc(n)                         \
@@ -11,7 +11,8 @@
 //! ```
 //!
 //! The kind is a constant of each slow path, and the block's facts stay in the registers of the
-//! call. So the kind costs the fast paths nothing. Called by `heap` and `debug`.
+//! call. So the kind costs the fast paths nothing. Used by `heap`, `cache`, `hardened`, `debug` and
+//! the observers of calls.
 
 use heapwright_record::debug as record;
 

@@ -3,7 +3,7 @@
 //! `heapwright_record::spill` has the layout. The memory is mapped at the process's start, and is
 //! the same after `fork`, `setuid`, `chroot` and in a sandbox. A write needs no system call and no
 //! lock, so a child of `vfork` may write, too. Under a limit of address space there is no spill.
-//! Called by `recorder` and by `process`.
+//! Called by `recorder` and by `debug::process`.
 
 use core::ffi::CStr;
 use core::ptr;

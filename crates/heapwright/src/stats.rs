@@ -197,8 +197,8 @@ pub(crate) fn reckon(stats: &mut Stats, classes: &mut [Class; CLASSES], usage: &
     }
 }
 
-/// Fills `stats`. Calls `slab` for each slab, with its class, the resident bytes of the slots that
-/// it handed out, and the resident bytes of its other slots.
+/// Fills `stats`. Calls `slab` for each slab: with its class, the resident bytes of the slots that
+/// are out, and the resident bytes of its other slots.
 fn measure(
     stats: &mut Stats,
     usage: &Usage,

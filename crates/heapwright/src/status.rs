@@ -82,9 +82,9 @@ static SAMPLES_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 /// shared memory, as soon as the heap has started. A preloaded library calls this by itself. A
 /// program that links heapwright may call it. The caller must hold no lock.
 ///
-/// Takes some microseconds, for six system calls. A process is not shown if it is set-uid, if it
-/// has the option `publish=no`, if the kernel gives no shared memory, or if the system has a
-/// thousand segments.
+/// Takes some microseconds, for six system calls. A process is not shown if it is set-uid, or if it
+/// has the option `publish=no`. Nor is it shown if the kernel gives no shared memory, or the system
+/// has a thousand segments.
 ///
 /// ```
 /// heapwright::status::publish();

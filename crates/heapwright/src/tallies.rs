@@ -3,12 +3,12 @@
 //!
 //! ```text
 //!   begin     the thread's fast word leads to a front, so each call is observed (`heap::modes`)
-//!   observed  allocated(request, block)  freed(block)  realloc_begins(block), realloc_ends(..)    as for `trace`
+//!   observed  allocated(request, block)  freed(block)  realloc_begins(block), realloc_ends(..)
 //!   end       the fast word leads back to the thread's cache
 //!
 //!   a thread's   | level 0: sums, sites | level 1 | ...     level 1: a begin in another; at its
 //!                                                           end its sums are added to level 0
-//!                | blocks: address -> bytes requested       of all blocks made since the outermost begin
+//!                | blocks: address -> bytes requested       of blocks since the outermost begin
 //! ```
 //!
 //! A block counts with its requested size. An older block, or another thread's block, counts with

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! While the trace is on (`trace=PREFIX`), threads' fast words lead to a front (see
-//! `options::detailed`), so every call is observed (`heap::observed`).
+//! `options::detailed`), so every call is observed (`heap::modes`).
 //!
 //! One buffer and one lock serve all threads, so the file's order is the order in which memory
 //! changed hands. A free is written before its block is reused, and an allocation once it has its
@@ -21,7 +21,7 @@
 //! the new block exists. The heap's own steps in between are not written.
 //!
 //! A signal handler that interrupted the writing thread cannot write. The trace ends there. Called
-//! by `heap::observed`, `heap::start`, and the C layer at the process's end.
+//! by `heap::modes`, `heap::start`, and the C layer at the process's end.
 
 use core::ffi::c_void;
 use core::ptr;

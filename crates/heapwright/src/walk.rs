@@ -13,7 +13,8 @@ use crate::sync::atomic::Ordering;
 pub struct Block {
     /// The address of the first byte.
     pub address: usize,
-    /// The bytes requested if the heap knows them, or the usable bytes.
+    /// The bytes requested, for a slot of the hardened heap or a guarded block; else the usable
+    /// bytes.
     pub size: usize,
     /// The id of the block's cache or heap; 0 for large blocks of the process's heap.
     pub owner: u32,

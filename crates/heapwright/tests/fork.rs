@@ -1,7 +1,7 @@
 //! Forks while other threads are inside the heap.
 //!
 //! Each child frees blocks that it inherited from its own thread and from others. Then it
-//! allocates, uses a first-class heap, starts a thread, and forks again.
+//! allocates, uses a first-class heap and starts a thread. Some children fork again.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,

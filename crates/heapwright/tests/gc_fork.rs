@@ -272,8 +272,7 @@ fn fork_handlers_of_the_program_may_use_the_heap() {
             libc::pthread_atfork(Some(uses_the_heap), Some(uses_the_heap), Some(uses_the_heap));
         });
         let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
-        // This handler is registered after the heap's, so it runs before them when the parent
-        // forks.
+        // These handlers are registered after the heap's, so they run after the heap's.
         // SAFETY: in other tests, the function does nothing.
         unsafe { libc::pthread_atfork(None, Some(uses_the_heap), Some(uses_the_heap)) };
         let over = AtomicBool::new(false);

@@ -83,7 +83,8 @@ fn what_an_idle_thread_has_left_over_serves_others() {
     });
 }
 
-/// Passes the resident bytes to `then`, from before an idle thread made blocks and freed them all.
+/// Passes to `then` the resident bytes of the time before an idle thread made blocks and freed them
+/// all.
 fn beside_a_thread_that_freed_all(then: impl FnOnce(usize)) {
     let _alone = alone();
     heap::trim(0);

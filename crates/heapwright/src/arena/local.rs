@@ -1,7 +1,7 @@
 //! The arena of one thread, and scopes in it.
 //!
 //! ```text
-//!   alloc:   position up, one comparison           9 instructions
+//!   alloc:   position up, one comparison           9 or 10 instructions
 //!   scope:   a mark (chunk, position) before, back to it after
 //! ```
 //!
@@ -220,11 +220,11 @@ unsafe impl Memory for Core {
 
 /// A bump allocator for one thread: it hands out memory in a row and frees all of it at once.
 ///
-/// An allocation takes nine instructions, one of them a branch. Objects live as long as the arena
-/// is borrowed, and are not dropped ([`DropArena`](super::DropArena) drops them). [`Arena::reset`]
-/// keeps all memory, so a loop that fills the arena again needs no more memory. [`Arena::trim`]
-/// returns unused memory to the kernel. Chunks double from 64 KiB to 8 MiB. A larger request gets a
-/// chunk of its own size.
+/// An allocation takes nine or ten instructions, one of them a branch. Objects live as long as the
+/// arena is borrowed, and are not dropped ([`DropArena`](super::DropArena) drops them).
+/// [`Arena::reset`] keeps all memory, so a loop that fills the arena again needs no more memory.
+/// [`Arena::trim`] returns unused memory to the kernel. Chunks double from 64 KiB to 8 MiB. A
+/// larger request gets a chunk of its own size.
 ///
 /// [`ArenaBox`](super::ArenaBox), [`ArenaVec`](super::ArenaVec) and
 /// [`ArenaString`](super::ArenaString) own and drop their contents. `&Arena` is the allocator of

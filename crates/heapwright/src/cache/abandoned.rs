@@ -83,7 +83,6 @@ impl Cache {
         }
     }
 
-    /// Returns whether the cache was warm.
     fn no_longer_warm(&self) -> bool {
         let was_warm = self.is_warm.replace(false);
         if was_warm {

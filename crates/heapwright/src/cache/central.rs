@@ -25,7 +25,7 @@
 //! Invariants: threads access everything except the statistics under the class's lock. The order of
 //! locks: a magazine's, a class's, the chunk's.
 //!
-//! Called by `magazines`, other files of `cache`, and `heap`.
+//! Called by `magazines`, other files of `cache`, `heap` and statistics.
 
 use core::cell::Cell;
 use core::ptr;
@@ -311,8 +311,8 @@ pub(super) fn take_in(slab: Slab<'_>, part: impl FnOnce()) {
 }
 
 /// Passes a slab of `class`, to which at least one slot in `share` has returned, to `take`, which
-/// gives it to a cache. (The slab's blocks in arrays, rows and chains are sent to the cache later.)
-/// Returns false if there is no such slab, or another thread holds the class's lock.
+/// gives it to a cache. Returns false if there is no such slab, or another thread holds the class's
+/// lock. (The slab's blocks in arrays, rows and chains are sent to the cache later.)
 pub(super) fn part_with_one(class: usize, share: usize, take: impl FnOnce(Slab<'_>)) -> bool {
     if SLABS.load(Ordering::Relaxed) == 0 {
         return false;
@@ -403,7 +403,7 @@ fn gather_deferred() {
         let (unit, entry) = MAP.lookup(block.addr());
         if let Kind::Slab(class) = entry.kind() {
             bytes += size_class::size(class);
-            // SAFETY: the block is ours alone.
+            // SAFETY: the block was taken from the stack, and no other code has it.
             unsafe { Block::set_next(block, ptr::null_mut()) };
             // SAFETY: one free block of the class and the common owner, whose link is null.
             give(class, unsafe { DepotChain::of(block, 1) });

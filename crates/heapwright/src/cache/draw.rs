@@ -14,7 +14,8 @@
 //! A refill that is not drawn may make its caller *look* at the stack. A new stack gets a guarded
 //! block. A look costs a stack trace, so looks become rare while they find nothing new.
 //!
-//! Called by `sampling`, `guard_draw` and `arrays`, by `drawn`, and by `heap` and `hardened`.
+//! Called by `sampling`, `guard_draw`, `arrays` and `magazines`, by `drawn`, `heap`, `hardened` and
+//! `debug`, and by `profile` and `status` (the period).
 
 use core::cell::Cell;
 
@@ -68,10 +69,10 @@ pub(super) fn look_again(count: fn(bool)) {
 
 /// The mean distance of drawn blocks, in blocks, or 0 if none is drawn.
 static RATE: AtomicUsize = AtomicUsize::new(0);
-/// When the last guarded block was made, in milliseconds, or [`UNPACED`] if there is no pace.
+/// When the last guarded block was made, in milliseconds, or [`UNPACED`] if the user set a rate.
 static LAST: AtomicU32 = AtomicU32::new(UNPACED);
 const UNPACED: u32 = u32::MAX;
-/// The rate if there is a pace.
+/// The rate if the user set none.
 const PACED_RATE: usize = 1000;
 const PAUSE_MS: u32 = 3;
 /// The most refills between two looks.
@@ -82,8 +83,8 @@ pub(crate) fn rate() -> usize {
     RATE.load(Ordering::Relaxed)
 }
 
-/// Draws one of `every` blocks. `None` means one of [`PACED_RATE`], with the pace. Call this before
-/// any thread has a cache.
+/// Draws one of `every` blocks. `None` means one of [`PACED_RATE`], made rarely: see **Pace**. Call
+/// this before any thread has a cache.
 pub(crate) fn begin(every: Option<usize>) {
     if every.is_none() {
         // (So a process that ends within the first pause makes no guarded block.)

@@ -153,7 +153,7 @@ impl Cache {
             return;
         }
         draw.countdown.draw(rate());
-        // Cutting walks the list, so the pace is checked first.
+        // Cutting walks the list, so this checks first whether a guarded block may be made now.
         if !is_time(self.scavenger.now.get()) {
             return;
         }

@@ -13,8 +13,9 @@
 //! to. A request's size less one, rounded down to a multiple of 16, is the offset of the list to
 //! take from. So neither path computes an index.
 //!
-//! Invariants: only the owner touches a hot part. Blocks in a list are free, linked, and of the
-//! list's class and owner. Entries below `limit` can be read.
+//! Invariants: only the holder of the ownership changes a hot part. (`HotStub` has rules of its
+//! own.) Blocks in a list are free, linked, and of the list's class and owner. Entries below
+//! `limit` can be read.
 //!
 //! Threads without a cache of their own have a [`HotStub`] instead: the same bytes, and `Sync`.
 //!
@@ -84,7 +85,8 @@ impl List {
         }
     }
 
-    /// Takes out the newest block. `Err` if there is none; `Err(true)` if the CPU's arrays have it.
+    /// Takes out the newest block. `Err(false)` if there is none. `Err(true)` if the list is closed
+    /// in favour of the CPU's arrays.
     #[inline(always)]
     pub(crate) fn pop_open(&self) -> Result<*mut Block, bool> {
         let block = self.head.get();
@@ -270,7 +272,8 @@ pub(crate) struct Hot {
     descriptor: [u64; 4],
     pub(super) lists: [List; CLASSES],
     /// The window's base, and the number of the window's units that this cache knows: all slabs of
-    /// the cache lie below. Only the limit of a [`HotStub`] is changed by other threads.
+    /// the cache lie below, or it is 0 (`know_nothing`). Other threads change only a [`HotStub`]'s
+    /// limit.
     base: Cell<*mut u8>,
     limit: AtomicUsize,
     /// The owner's id, shifted as in an entry. A whole word: an entry is widened as it is loaded.
@@ -332,7 +335,7 @@ impl Serve {
             size: size.is_some(),
             align: align.is_some(),
         };
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller gives the block away, if it is one, and `hot` leads to this table.
         unsafe {
             (self.give_back)(
                 block,
@@ -614,7 +617,6 @@ impl Hot {
     }
 
     /// Reads the window's limit again, unless the cache knows no block. The window only grows.
-    /// Called by the cache's thread or a visitor.
     pub(super) fn raise_limit(&self) {
         if self.limit.load(Ordering::Relaxed) != 0 {
             self.limit.store(MAP.limit(), Ordering::Relaxed);

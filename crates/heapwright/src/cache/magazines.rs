@@ -21,7 +21,7 @@
 //! Invariants: a block is in one list, one spare, one depot or a bit of its slab. Only the holder
 //! of the slot's lock accesses anything but the atomics.
 //!
-//! Called by `heap`, and by other files of `cache`.
+//! Called by `heap`, `drawn` and statistics, and by other files of `cache`.
 
 use core::cell::Cell;
 use core::mem::offset_of;
@@ -99,7 +99,7 @@ pub(crate) struct Magazines {
     pub(super) has_polled: Cell<bool>,
     /// Whether no slow operation came after the last pass.
     pub(super) rested: Cell<bool>,
-    /// Whether a thread has ever taken a block from here.
+    /// Whether a refill has ever asked the central lists for blocks.
     used: AtomicBool,
     listed_blocks: AtomicUsize,
     listed_bytes: AtomicUsize,
@@ -284,8 +284,8 @@ impl Magazines {
         true
     }
 
-    /// Gives back the runs in the CPU's arrays, in this stash and in a thread's stash, if a run of
-    /// `units` units would otherwise take unused memory.
+    /// Gives back runs if a run of `units` units would otherwise take unused memory: those of the
+    /// CPU's arrays, of this stash and of a thread's stash.
     pub(crate) fn make_way(&self, units: usize) {
         arrays::make_way(units);
         self.stash.make_way(units);
@@ -419,7 +419,6 @@ impl Magazines {
         self.publish();
     }
 
-    /// Publishes for statistics.
     pub(crate) fn publish(&self) {
         let (mut blocks, mut bytes) = (0, 0);
         for class in 0..CLASSES {
@@ -473,9 +472,9 @@ pub(crate) fn release_all(me: u32) {
     }
     arrays::drain_all();
     for slot in ALL.all().filter(|slot| slot.try_lock()) {
-        // SAFETY: just locked.
+        // SAFETY: this thread has just locked the slot.
         unsafe { slot.value() }.release();
-        // SAFETY: locked above.
+        // SAFETY: this thread holds the slot's lock.
         unsafe { slot.unlock() };
     }
     central::purge_all();
@@ -545,7 +544,7 @@ mod tests {
     fn none_is_made_during_a_fork() {
         hold_slots();
         let kept_out = RAISING.try_lock().is_none();
-        // SAFETY: taken above.
+        // SAFETY: `hold_slots` took these locks.
         unsafe { let_slots_go() };
         assert!(kept_out, "its lock would be given back, and was never taken");
         assert!(RAISING.try_lock().is_some());

@@ -57,9 +57,9 @@ const CLASSES_A_TICK: usize = 8;
 #[cold]
 pub(crate) fn answer(cache: &'static SharedCache) {
     if cache.try_lock() {
-        // SAFETY: just locked.
+        // SAFETY: this thread has just locked the cache.
         unsafe { cache.value() }.tend();
-        // SAFETY: locked above.
+        // SAFETY: this thread holds the cache's lock.
         unsafe { cache.unlock() };
     }
 }
@@ -313,14 +313,14 @@ fn release_rested() {
         if !slot.try_lock() {
             continue;
         }
-        // SAFETY: just locked.
+        // SAFETY: this thread has just locked the cache.
         let magazines = unsafe { slot.value() };
         if magazines.rested.replace(true) {
             magazines.release();
         } else {
             magazines.stash.pass();
         }
-        // SAFETY: locked above.
+        // SAFETY: this thread holds the cache's lock.
         unsafe { slot.unlock() };
     }
 }

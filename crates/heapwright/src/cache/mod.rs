@@ -10,7 +10,7 @@
 //!                v                                  |  3 returned slots of slabs
 //!   slabs (bits, lowest address first) -------------+  4 untouched slots
 //!                |  no slot in use                  ^  5 a unit of the stash
-//!                v                                  |  6 another cache's slab that is mostly free
+//!                v                                  |  6 another cache's partly free slab
 //!   stash, chunk (runs of units) -------------------+  7 a new unit
 //! ```
 //!
@@ -25,7 +25,7 @@
 //! holder of the ownership accesses anything except `remote` and `ownership`. Fields that other
 //! threads read, for statistics or at a fork, are atomics.
 //!
-//! Called by `heap`, by `drawn` and by statistics.
+//! Called by `heap`, `hardened`, `drawn` and statistics.
 
 // The files. Imports lead downward only:
 //

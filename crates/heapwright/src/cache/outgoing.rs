@@ -59,7 +59,7 @@ pub(crate) unsafe fn send_along(
 ) -> Result<(), Mismatch> {
     let rest = without_tag(hot, mismatch);
     if rest.is_mine() {
-        // SAFETY: just checked.
+        // SAFETY: `rest` is the offset of a list.
         let list = unsafe { hot.list_of(rest) };
         if list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
             // SAFETY: a slot begins here, by the contract not one of the cache's own. So the tag is

@@ -12,8 +12,9 @@
 //! quarters of the blocks in use are left. At the end its lists are empty.
 //!
 //! A program that uses little memory but allocates and frees much of it would take the slow path
-//! all the time. So a list gets extra room, about twice as much each time, for each chain that it
-//! takes back from the depot, from a budget for all lists. Each scavenger's pass ends extra room.
+//! all the time. So a list gets extra room for each chain that it takes back from the depot, about
+//! twice as much each time. All lists share a budget for this. Each scavenger's pass ends extra
+//! room.
 //!
 //! `out` is an estimate, and rather too low: when a cache takes a slab over, the slots that are out
 //! of the slab do not count. `out` is never below zero, so an error does not outlive the blocks

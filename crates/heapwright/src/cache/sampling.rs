@@ -12,9 +12,9 @@
 //!
 //! So `malloc` runs at full speed, and hands out blocks in the same order as without sampling. The
 //! block that takes the countdown to zero is *due*: a sample replaces it when it is allocated next.
-//! This block and the list below it are put *aside*. (The second word of a due block leads to the
-//! next due block.) When the list is empty again, `malloc` takes the slow path, which makes a
-//! sample in place of the due block (see `heap::modes`). The list gets back the blocks down to the
+//! This block and the list below it are put *aside*. The second word of a due block leads to the
+//! next due block. When the list is empty again, `malloc` takes the slow path. This path makes a
+//! sample in place of the due block (`heap::modes`), and the list gets back the blocks down to the
 //! next due block. So each sample is made in the call that would have got its block. While sampling
 //! is on, the hot part's limit is 0, so `free` takes a slower path, which counts the block's bytes.
 //!
@@ -189,7 +189,7 @@ impl Cache {
         // SAFETY: the offset of a list.
         let list = unsafe { self.hot.list_at(offset) };
         if self.sampling.count(side.size.get() as usize) {
-            // SAFETY: as the caller promises.
+            // SAFETY: the block is of the list's class and this cache, and free from now on.
             return unsafe { list.push(block) };
         }
         self.put_aside(offset / CLASS_STEP, block);
@@ -218,10 +218,11 @@ impl Cache {
     #[must_use]
     pub(crate) unsafe fn put_listed(&self, class: usize, block: *mut Block) -> bool {
         if self.sampling.is_on() {
-            // SAFETY: just checked, and as the caller promises.
+            // SAFETY: sampling is on. The block is of the class and this cache, and free from now
+            // on.
             return unsafe { self.put_sampled(class * CLASS_STEP, block) };
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: the block is of the list's class and this cache, and free from now on.
         unsafe { self.hot.list(class).push(block) }
     }
 
@@ -340,7 +341,7 @@ impl Cache {
             if self.sampling.is_due(class) {
                 return None;
             }
-            // A visitor may have raised the limit while sampling began.
+            // The limit may have been raised while sampling began.
             self.hot.know_nothing(true);
             // The block is null if the chain's first block is due, or was due before the list was
             // forced slow.

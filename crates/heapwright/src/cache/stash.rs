@@ -14,7 +14,7 @@
 //!
 //! Runs that no allocation needed between two passes of the scavenger go back to the chunk, which
 //! purges them later. Before the process grows for something that these runs may serve, all runs of
-//! this stash go back, and the runs of some other threads' stashes (`visit`).
+//! this stash go back. So do the runs of some other threads' stashes (`visit`).
 //!
 //! Invariants: a run is [`Kind::Kept`](crate::address_map::Kind). Its record has its length and no
 //! heap. Its pages may hold anything. Only the holder of the ownership accesses the stash, except

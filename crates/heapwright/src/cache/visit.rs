@@ -15,9 +15,9 @@
 //! Visitors:
 //!
 //! - *drain*: a thread that sends blocks to a cache with many remote frees drains these itself;
-//! - *steal*: before a cache or a central list takes a new slab, it searches the central lists and
-//!   some caches for a partly free slab of the class. The slab's slots in the victim's lists are
-//!   sent on when they leave the lists;
+//! - *steal*: before a cache or a central list takes a new slab, it searches for a partly free slab
+//!   of the class: in the central lists and in some caches. The slab's slots in the lists of the
+//!   cache that loses the slab are sent on when they leave the lists;
 //! - *make way*: a cache that is about to take unused memory gives back another stash's runs;
 //! - *help*: a thread does the scavenger's steps in caches that have been quiet for long;
 //! - *adopt*: a cache or a central list takes a slab of an abandoned cache.
@@ -200,8 +200,8 @@ impl Thief {
     }
 
     /// Gives back the runs of one thread's stash, if a run of `units` units would otherwise take
-    /// unused memory. If the run is long, and all stashes together hold a good part of it, gives
-    /// back at least as many units as the run has. `me` is the searching cache, or 0.
+    /// unused memory. If the run is long and all stashes hold a good part of it, gives back at
+    /// least as many units as the run has. `me` is the searching cache, or 0.
     pub(super) fn make_way(&self, me: u32, units: usize) {
         let made = CACHES.made() as u32;
         let all = stash::keep_plenty(CACHES.all(), units);

@@ -23,7 +23,8 @@
 //!
 //! Invariants: the word of each slot in a ring says that the slot is in a ring, and each slot is in
 //! one place. Places of pending calls are excepted. Only a cache's own thread changes the cache.
-//! The cache of an ended thread has no thread. A cache is never freed. Called by `mod`.
+//! The cache of an ended thread has no thread. A cache is never freed. Called by `mod`, and by
+//! `heap::start` when a thread begins or ends.
 
 use core::cell::{Cell, UnsafeCell};
 use core::iter;
@@ -53,7 +54,7 @@ struct Place {
     word: AtomicPtr<AtomicU16>,
 }
 
-/// Free slots of a class, in a circle. The counters of places only grow, and are taken modulo the
+/// Free slots of a class, in a circle. The counters of places wrap around, and are taken modulo the
 /// room. They count bytes: multiples of [`PLACE`].
 #[repr(C, align(64))]
 pub(super) struct Ring {
@@ -96,7 +97,8 @@ const PLACE: u32 = size_of::<Place>() as u32;
 ///
 /// - The fast path does not use the last [`PENDING`] entries and the last [`PENDING`] free places.
 /// - A slow path (a refill, or slots that go back) may run in a handler. It does not write to the
-///   [`PENDING`] places before the oldest entry. At least [`LEAST_WAIT`] entries go on waiting.
+///   [`PENDING`] places before the oldest entry, unless no pending call reads there
+///   ([`Cache::refill`]). At least [`LEAST_WAIT`] entries go on waiting.
 /// - A thread in a slow path makes its cache *busy* and the ring *shut*, so no entry is ready.
 ///   Handlers do not use a shut ring, but go to the slabs directly (`mod`). `free` also sets
 ///   [`SHUT`] while it writes a place, so no slow path moves that place.
@@ -699,7 +701,7 @@ impl Cache {
         if !address_map::is_known(unit) {
             return None;
         }
-        // SAFETY: checked above.
+        // SAFETY: the unit is known, so it has an entry.
         let entry = unsafe { MAP.entry(unit) };
         let kind = (entry.0 ^ const { Entry::tag(HARDENED) }) as usize;
         if kind >= SLAB_KINDS {

@@ -10,8 +10,9 @@
 //!
 //! A write past the page of the last byte hits the guard. A write within that page is found when
 //! the block is freed or resized. A freed block becomes inaccessible at once, and its pages go back
-//! to the kernel (or see `warm`). Freed blocks wait in a queue. The queue's older half serves, in
-//! random order, requests of the same number of units. Runs that leave it return to the chunk.
+//! to the kernel (or see `warm`). Freed blocks wait in a queue, but runs over [`QUEUED_UNITS`] go
+//! to the chunk at once. The queue's older half serves, in random order, requests of the same
+//! number of units. Runs that leave it return to the chunk.
 //!
 //! Invariants: the holder of a block owns its record. A free sets `requested` to [`Record::KEPT`]
 //! by an exchange. If two threads free a block, one of them fails. A thread takes the queue's lock

@@ -24,8 +24,8 @@
 //! random order).
 //!
 //! Invariants: no metadata that the heap trusts lies in the window, or at a known distance from it.
-//! The settings are read-only. Called by `heap`: by its tables for hardened stubs (`modes`), its
-//! start and its fork handlers.
+//! The settings are read-only. Called by `heap` (tables for hardened stubs in `modes`, start,
+//! forks), `drawn`, `extent`, `walk` and statistics.
 
 mod cache;
 mod judge;
@@ -222,7 +222,8 @@ pub(crate) fn allocate(cache: Option<&'static Cache>, request: Request) -> *mut 
     if block.is_null() && make_room(cache) { allocate_once(cache, request) } else { block }
 }
 
-/// Gives back the memory of all free blocks, because memory ran out. Returns whether there was any.
+/// Gives back memory of free blocks, because memory ran out: slots that need not wait, waiting
+/// large blocks, empty slabs and free runs. Returns whether there was any.
 #[cold]
 #[inline(never)]
 fn make_room(cache: Option<&'static Cache>) -> bool {
@@ -269,7 +270,7 @@ fn maker_of(request: Request) -> u16 {
 
 /// Returns a block of size 0: a unique address that cannot be accessed.
 fn allocate_empty(request: Request) -> *mut u8 {
-    // Slots are 16 bytes apart. Only the first slot of a unit has a larger alignment.
+    // Slots are 16 bytes apart, so most have no larger alignment.
     let mut drawn = None;
     if request.align > MIN_ALIGN {
         return large::allocate(request);
@@ -678,8 +679,8 @@ pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
     }
 }
 
-/// Returns the bytes from an address in a slab of this heap to the end of its block, or 0 if the
-/// address is behind the block or the block is free.
+/// Returns the bytes from an address in a slab of this heap to the end of its block. Returns 0 if
+/// the address is behind the block or the block is free.
 #[inline(always)]
 pub(crate) fn room(unit: usize, entry: Entry, class: usize, address: usize) -> usize {
     let offset = address & (UNIT - 1);

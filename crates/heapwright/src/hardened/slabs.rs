@@ -126,7 +126,7 @@ pub(super) struct Class {
 // SAFETY: only the holder of the lock accesses slots through these pointers.
 unsafe impl Send for Class {}
 
-/// Freed slots that wait in a grouped class, as many as in a thread's ring with `hardened:full`.
+/// Freed slots that wait in a grouped class, as many as in a new ring with `hardened:full`.
 const WAITING: usize = 32;
 
 static ALL: [Lock<Class>; ALL_CLASSES] = [const { Lock::new(Class::new()) }; ALL_CLASSES];
@@ -401,11 +401,13 @@ impl Class {
             self.spared = self.spared.min(self.idle);
         }
         self.close(slab);
-        // SAFETY: no slot of the slab is out. The class's lock is held, and its slabs are committed.
+        // SAFETY: no slot of the slab is out. The class's lock is held, and its slabs are
+        // committed.
         let how = unsafe { chunk::withdraw(slab.unit) };
         match how {
             Some(how) => absent.store(how as u8, Ordering::Relaxed),
-            // SAFETY: no slot of the slab is out, and the class's lock is held. (Locked memory stays.)
+            // SAFETY: no slot of the slab is out, and the class's lock is held. (Locked memory
+            // stays.)
             None => unsafe { SYSTEM.make_zero(MAP.address_of(slab.unit), UNIT) },
         }
         how.is_some()

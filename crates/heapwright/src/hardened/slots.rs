@@ -41,8 +41,8 @@ pub(super) struct Free {
     pub(super) word: *const AtomicU16,
 }
 
-/// The units whose words are committed, from the first on. `reserved`: those whose words are
-/// reserved. Beyond them, each extent reserves its words.
+/// How many units, from the first on, have committed words, and reserved words. Beyond the reserved
+/// words, each extent reserves its own.
 struct Words {
     committed: usize,
     reserved: usize,
@@ -262,7 +262,7 @@ pub(super) unsafe fn is_zero(block: *const u8, size: usize) -> bool {
     any == 0
 }
 
-/// 16 bytes, as one register.
+/// 16 bytes: one register on x86-64.
 #[cfg(target_arch = "x86_64")]
 type Lane = core::arch::x86_64::__m128i;
 #[cfg(not(target_arch = "x86_64"))]

@@ -15,8 +15,9 @@
 //! to its slabs and large blocks. The next heap reuses a destroyed heap's cache and id.
 //!
 //! `malloc` might hand out the block that was freed last, in a slab that is to be emptied. So the
-//! functions that move blocks bypass the thread's lists. If calls are traced, counted, debugged or
-//! passed on, these functions do the same as `malloc` and `free`, and `should_move` is false.
+//! functions that move blocks bypass the thread's lists. If calls are traced, counted, debugged,
+//! hardened or passed on, these functions do the same as `malloc` and `free`, and `should_move` is
+//! false.
 //!
 //! Called by programs, and by the C layer (`malloc_trim`, `setrlimit`, `mlockall`, `hw_heap_*`,
 //! `hw_should_move` and jemalloc's `MALLOCX_TCACHE_NONE`).
@@ -405,8 +406,8 @@ fn is_direct() -> bool {
     words::is_direct() && !sync::is_interrupted()
 }
 
-/// Whether moving `block` would free memory sooner. Then the block lies in one of the sparsest
-/// slabs of its size class, and free slots of other slabs could take all blocks of this slab.
+/// Whether moving `block` would free memory sooner: the block lies in one of the sparsest slabs of
+/// its size class, and free slots of other slabs could take all blocks of this slab.
 ///
 /// The calling thread moves blocks among its own slabs, or, with shared caches, among the common
 /// slabs. The answer is false for blocks of other threads, first-class heaps and other allocators,
@@ -449,8 +450,8 @@ pub fn should_move(block: *const u8) -> bool {
 }
 
 /// Allocates as `malloc` does, but from a slab that is not worth emptying. Calls `malloc` if it
-/// finds no such slab with a free slot, if the block is over 32 KiB, or if [`should_move`] was not
-/// called lately.
+/// finds no such slab with a free slot, or if the block is over 32 KiB. It also does so if
+/// [`should_move`] was not called lately.
 ///
 /// This takes longer than `malloc`, because it checks up to 64 slabs. A heap profile counts the new
 /// block as the old one, unless `malloc` made it. Returns null, with `errno` set, if there is no
@@ -516,6 +517,6 @@ pub unsafe fn free_uncached(block: *mut u8) {
             _ => {}
         }
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: the block is in use, and the caller gives it away.
     unsafe { fast::free(block) };
 }

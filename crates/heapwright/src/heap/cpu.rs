@@ -13,7 +13,7 @@
 //!
 //! The sequences jump to the functions with the C ABI, with the call's arguments still in place.
 //!
-//! Called by `fast`, `start`, `shared` and `own`.
+//! Called by `fast`, `own`, `shared`, `modes` and `start`.
 
 pub(super) use calls::{free, malloc};
 
@@ -388,7 +388,8 @@ pub(super) fn my_cpu_entry() -> Option<&'static CpuEntry> {
     words::uses_cpu_entry().then(arrays::cpu_entry).flatten()
 }
 
-/// The exit token of a thread that has an rseq area of ours and no cache. (No cache lies there.)
+/// The exit token of a thread that has an rseq area of heapwright and no cache. (No cache lies
+/// there.)
 pub(super) const NO_CACHE: *mut c_void = ptr::without_provenance_mut(2);
 
 /// Registers an rseq area for the thread, if the C library has registered none. Returns whether the
@@ -405,8 +406,8 @@ fn enter_sequences() -> bool {
 }
 
 /// Unregisters the area of a thread that ends. In a sandbox the call may end the process, so the
-/// area stays. Then the kernel can write to released memory only in a detached thread of musl,
-/// after the thread has released its stack and before it ends.
+/// area stays. Then the kernel may write to released memory, but only for a detached thread of
+/// musl: after the thread has released its stack and before it ends.
 pub(super) fn leave_sequences() {
     if !memory_limit::is_in_sandbox() {
         rseq::leave();

@@ -55,7 +55,7 @@ pub fn malloc(size: usize) -> *mut u8 {
     let last = size.wrapping_sub(1);
     if last < LINEAR_MAX {
         let (hot, offset) = (hot(), last & !(MIN_ALIGN - 1));
-        // SAFETY: checked above: the offset of one of the linear classes' lists.
+        // SAFETY: the size is at most `LINEAR_MAX`, so this is the offset of a linear class's list.
         match unsafe { hot.list_at(offset) }.pop_open() {
             Ok(block) => block.cast(),
             Err(true) => cpu::malloc(size, CpuEntry::of(hot), offset),
@@ -114,7 +114,7 @@ pub fn malloc_medium_fast<const FROM: u8>(size: usize) -> Option<*mut u8> {
 /// `last < LINEAR_MAX`.
 #[inline(always)]
 unsafe fn pop_linear(last: usize) -> *mut u8 {
-    // SAFETY: the offset of one of the linear classes' lists.
+    // SAFETY: by the contract this is the offset of a linear class's list.
     unsafe { hot().list_at(last & !(MIN_ALIGN - 1)) }.pop().cast()
 }
 
@@ -228,7 +228,7 @@ pub fn malloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 
     let last = size.wrapping_sub(1);
     if last < LINEAR_MAX {
         let (hot, offset) = (hot(), last & !(MIN_ALIGN - 1));
-        // SAFETY: checked above: the offset of one of the linear classes' lists.
+        // SAFETY: the size is at most `LINEAR_MAX`, so this is the offset of a linear class's list.
         match unsafe { hot.list_at(offset) }.pop_open() {
             Ok(block) => block.cast(),
             Err(true) => cpu::malloc(size, CpuEntry::of(hot), offset),
@@ -526,7 +526,7 @@ unsafe fn free_from_other<const FROM: u8>(block: *mut u8, hot: &Hot, mismatch: M
 
 /// # Safety
 ///
-/// As [`free_other`]. The statement is true.
+/// As [`free_other`]. `said`, `size` and `align` describe the block truly.
 #[inline(always)]
 unsafe fn give_back_other(
     block: *mut u8,
@@ -589,7 +589,7 @@ unsafe fn free_sized_aligned_other<const FROM: u8>(
     unsafe { give_back_other(block, hot, mismatch, said, size, align) };
 }
 
-/// The class of a block of the thread's own cache, if the fast path frees such blocks.
+/// The class of a block of the thread's own cache, if the fast path frees the block.
 #[inline(always)]
 pub(super) fn class_of_mine(block: *mut u8) -> Option<usize> {
     let hot = hot();

@@ -3,20 +3,20 @@
 //! ```text
 //!   give_back --> slab    of this thread's cache       Cache::free
 //!                         common                       `shared`
-//!                         of another thread's          its outgoing batch
+//!                         of another thread's          the calling thread's outgoing batch
 //!                         of a heap, or of samples     under its lock
 //!             --> large   a run of units               to the thread's stash, or to the chunk
 //!             --> guarded                              `drawn`
-//!             --> no block of ours                     the C library's, another copy's, or misuse
+//!             --> no block of this heap                the C library's, another copy's, or misuse
 //! ```
 //!
 //! The *block* decides, never the process's mode. Blocks that the C library made before heapwright
 //! took over (`libc_block`) go to the C library. Any other address is misuse.
 //!
-//! If a copy of heapwright that a Rust program links finds a preloaded copy, it passes *all* calls
-//! on to that copy, so that the process has one heap.
+//! A copy of heapwright in a Rust program may find a preloaded copy. Then it passes *all* calls on
+//! to the preloaded copy, so that the process has one heap.
 //!
-//! Called by the other files of `heap`.
+//! Called by the other files of `heap`, except `fast`.
 
 use core::ptr;
 
@@ -50,7 +50,6 @@ pub(crate) fn passed_on() -> u64 {
 
 #[derive(Clone, Copy)]
 pub(super) enum Found {
-    /// A slot.
     Slot { owner: u32, class: usize },
     /// The large block at a unit.
     Large { unit: usize },

@@ -17,13 +17,11 @@
 //! Large blocks are in `cache::large`, samples and guarded blocks in `drawn`. Arrows point down,
 //! except among the three files that name each other, and between `start` and `control`.
 //!
-//! A thread's fast word leads to a hot part. The hot part leads to a table of functions (`Serve`)
-//! for all calls that its lists do not serve. At first the word leads to the *sentinel*, whose
-//! table decides once what the thread allocates from. So no function checks the process's mode.
-//! Each call passes its own kind (malloc, new, a sized delete): see `request`.
-//!
-//! The *block's* entry decides what `free` does: the block may be of another heap, or from the time
-//! before the options were read.
+//! A thread's fast word leads to a hot part, and the hot part to a table of functions (`Serve`) for
+//! all calls that its lists do not serve. At first the word leads to the *sentinel*, whose table
+//! decides once what the thread allocates from. So the fast paths do not check the process's mode.
+//! Each call passes its own kind (malloc, new, a sized delete): see `request`. The *block's* entry
+//! decides what `free` does, because any heap may have made the block.
 //!
 //! The functions here are raw: they take and return addresses and never panic. A misused pointer
 //! ends the process with one line.
@@ -151,12 +149,12 @@ mod words {
 
     #[inline(always)]
     pub(in crate::heap) fn hot() -> &'static Hot {
-        // SAFETY: the fast word leads to a front, the hot part of this thread's cache, the stub of
-        // a shared or hardened cache, or the per-CPU entry. None is ever freed.
+        // SAFETY: the fast word leads to a front, to the thread's hot part or stub, or to the
+        // per-CPU entry. None is ever freed.
         unsafe { &*tls::fast((&raw const SENTINEL).cast()).cast::<Hot>() }
     }
 
-    /// Returns null if the thread has nothing.
+    /// Returns null if the thread allocates from nothing yet.
     #[inline]
     fn target() -> *mut Hot {
         tls::own().map_addr(|address| address & !MARKS).cast()

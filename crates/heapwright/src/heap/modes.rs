@@ -70,11 +70,11 @@ pub(super) const fn front(
         (hot.serve().allocate)(size, 1, false, origin, hot)
     }
     unsafe extern "C" fn free(block: *mut u8, hot: &Hot, _mismatch: Mismatch) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller gives the block away, if it is one.
         unsafe { hot.serve().take_back(block, hot, Return::PLAIN) }
     }
     unsafe extern "C" fn unknown(block: *mut u8, hot: &Hot, _any: usize, _unit: usize) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller gives the block away, if it is one.
         unsafe { hot.serve().take_back(block, hot, Return::PLAIN) }
     }
     Serve { malloc, free, unknown, large, allocate, give_back, resize, drawn: this, plain: this }

@@ -126,8 +126,8 @@ fn allocate_slot(size: usize, align: usize, origin: Origin, hot: &Hot) -> *mut u
     }
 }
 
-/// A block of a size class that need not be zeroed. Returns `None` if no class fits, a request to
-/// this thread is pending, memory is short, or this call gets a sample or a guarded block.
+/// A block of a size class that need not be zeroed. Returns `None` if no class fits, memory is
+/// short, a request to this thread is pending, or this call gets a sample or a guarded block.
 #[inline(always)]
 pub(super) fn allocate_quickly(size: usize, align: usize, hot: &Hot) -> Option<*mut u8> {
     let class = Request::new(size, align, false, Origin::Malloc).class()?;
@@ -317,7 +317,7 @@ unsafe fn free_any(block: *mut u8, hot: &Hot, said: Said, size: usize, align: us
         }
         return;
     }
-    // SAFETY: just checked.
+    // SAFETY: the mismatch is the thread's own, so it is a list's offset.
     let list = unsafe { hot.list_of(mismatch) };
     if !list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
         // SAFETY: the caller gives the block away. No slot begins there, which `give_back` reports.

@@ -34,8 +34,9 @@ const GROWS: usize = 256;
 ///
 /// The contents up to the smaller size stay. A null block gives a new block. Returns null if there
 /// is no memory: `errno` is `ENOMEM`, and the block is unchanged. A block that still fits its slot
-/// stays there, unless it would use at most three eighths of the slot. A large block grows in place
-/// if the address space behind it is free. Otherwise the kernel moves its pages, if it can.
+/// stays there, unless it would use at most three eighths of a slot of over 32 bytes. A large block
+/// grows in place if the address space behind it is free. Otherwise the kernel moves its pages, if
+/// it can.
 ///
 /// # Safety
 ///
@@ -109,8 +110,8 @@ unsafe fn change<const FROM: u8>(
     unsafe { (hot.serve().resize)(block, size, hot, what) }
 }
 
-/// Changes the size of a slot of the thread's own cache. Returns null if the slot is not of that
-/// cache, if a front gets the thread's calls, or if there is no memory.
+/// Changes the size of a slot of the thread's own cache. Returns null if the block is no such slot,
+/// if a front gets the thread's calls, or if there is no memory.
 ///
 /// # Safety
 ///
@@ -124,7 +125,7 @@ unsafe fn resize_mine<const FROM: u8>(block: *mut u8, size: usize) -> *mut u8 {
     }
     let new = fast::malloc_aligned_for::<FROM>(with_room(have, size), 1);
     if !new.is_null() {
-        // SAFETY: both blocks have this many bytes, and the new block is ours alone.
+        // SAFETY: both blocks have this many bytes, and no other code has the new block.
         unsafe { ptr::copy_nonoverlapping(block, new, have.min(size)) };
         // SAFETY: by the contract the old block is ours to free.
         unsafe { fast::free_from::<FROM>(block) };
@@ -182,7 +183,7 @@ pub(super) unsafe fn resize(block: *mut u8, size: usize, _hot: &Hot, what: Retur
         _ => fast::malloc_aligned_for::<MALLOC>(new_size, align),
     };
     if !new.is_null() {
-        // SAFETY: both blocks have this many bytes, and the new block is ours alone.
+        // SAFETY: both blocks have this many bytes, and no other code has the new block.
         unsafe { ptr::copy_nonoverlapping(block, new, old.min(size)) };
         let (hot, what) = (words::hot(), Return::new(Call::Free, what.origin, None, None));
         if is_foreign {
@@ -224,7 +225,8 @@ fn with_room(have: usize, size: usize) -> usize {
     }
 }
 
-/// Whether a block stays in its slot of `have` bytes: down to three eighths of the slot.
+/// Whether a block stays in its slot of `have` bytes: down to three eighths of the slot, or in a
+/// slot of up to 32 bytes.
 #[inline(always)]
 fn stays(have: usize, size: usize) -> bool {
     size <= have && (size > have / 8 * 3 || have <= 32)
@@ -260,7 +262,7 @@ fn resize_in_heap(unit: usize, block: *mut u8, size: usize, heap: &Cache) -> Opt
     if is_sample && sync::is_interrupted() {
         return (size <= before).then_some(block);
     }
-    // Taken before the block's memory can become another block's.
+    // The sample is taken out before the block's memory can become another block's.
     let sample = drawn::take(block);
     let order = heap.lock.lock();
     let moved = if large::resize_in_place(unit, size, release_kept) {

@@ -187,7 +187,7 @@ pub(super) fn alloc(class: usize) -> Option<Allocated> {
         }
     }
     let held = acquire()?;
-    // This operation does not poll.
+    // The drop of `held` does not poll, so this operation tends the cache itself.
     held.tend();
     held.alloc(class)
 }
@@ -308,14 +308,14 @@ pub(super) extern "C" fn malloc(size: usize, hot: &Hot, offset: usize) -> *mut u
     if !slot.try_lock() {
         return malloc_contended(size, hot);
     }
-    // SAFETY: just locked.
+    // SAFETY: this thread has just locked the cache.
     let magazines = unsafe { slot.value() };
     // SAFETY: the offset of a list.
     let block = unsafe { magazines.list_at(offset) }.pop();
     if block.is_null() {
         return refill(size, hot);
     }
-    // SAFETY: locked above.
+    // SAFETY: this thread holds the cache's lock.
     if unsafe { slot.unlock_asks() } {
         return wake_and_return(block.cast(), hot);
     }
@@ -389,7 +389,7 @@ fn refill_guarded(size: usize, hot: &Hot, blocks: usize) -> *mut u8 {
 /// As `free`. The thread's fast word leads to `hot`, and `mismatch` is common.
 #[inline(never)]
 pub(super) unsafe fn free(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller gives the block of a common slab away; `hot` is the fast word's target.
     unsafe { free_common(block, hot, mismatch) }
 }
 
@@ -458,7 +458,7 @@ unsafe fn free_here(block: *mut u8, hot: &Hot, mismatch: Mismatch) -> bool {
         overflow(hot, mismatch);
         return true;
     }
-    // SAFETY: locked above.
+    // SAFETY: this thread holds the cache's lock.
     if unsafe { slot.unlock_asks() } {
         wake(hot);
     }
@@ -555,9 +555,9 @@ fn with_stash<R>(hot: &Hot, use_it: impl FnOnce(&Stash) -> R) -> Option<R> {
     if !slot.try_lock() {
         return None;
     }
-    // SAFETY: just locked.
+    // SAFETY: this thread has just locked the cache.
     let used = use_it(&unsafe { slot.value() }.stash);
-    // SAFETY: locked above.
+    // SAFETY: this thread holds the cache's lock.
     unsafe { slot.unlock() };
     Some(used)
 }

@@ -233,7 +233,7 @@ pub(crate) fn has_started() -> bool {
     STATE.load(Ordering::Acquire) == READY
 }
 
-/// Returns false if there is no memory, or in a signal handler that interrupted the thread's start.
+/// Returns false if there is no memory, or in a signal handler that interrupted a slow operation.
 pub(super) fn ensure_started() -> bool {
     if !has_started() && (sync::is_interrupted() || !start()) {
         return false;

@@ -17,8 +17,9 @@
 //! Pointers are stable. One lookup in the address map tells whether an address is in the pool.
 //!
 //! Metadata of free slots lies apart from the slots, which are not written to (except in checked
-//! builds). So free pages can go back to the kernel ([`Pool::trim`]), a reset can drop live
-//! objects, and a walk visits live objects in address order.
+//! builds, and except generations of keys). So free pages can go back to the kernel
+//! ([`Pool::trim`]), a reset can drop live objects, and a walk visits live objects in address
+//! order.
 //!
 //! The idea is that of Zig's `MemoryPool`.
 //!

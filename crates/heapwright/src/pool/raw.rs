@@ -203,8 +203,8 @@ impl RawPool {
         (slot < found.slots()).then(|| found.slot(self.store.shape(), slot))
     }
 
-    /// Reserves memory for `count` slots. `touch` also makes its pages resident now. Fresh slots
-    /// lie in address order. Returns false if there is no memory or the limit is reached.
+    /// Reserves memory for `count` more slots. `touch` also makes its pages resident now. Fresh
+    /// slots lie in address order. Returns false if there is no memory or the limit is reached.
     pub fn preheat(&mut self, count: usize, touch: bool) -> bool {
         self.store.preheat(count.saturating_sub(self.front.len()), touch)
     }

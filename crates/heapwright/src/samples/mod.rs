@@ -16,7 +16,7 @@
 //! One lock protects all records. A thread takes it when a sample is made, resized or freed. The
 //! callers ensure that no signal handler calls these functions after it interrupted the lock's
 //! holder. For runs of units see `runs`, for tracers of the whole machine `probes`. Called by
-//! `drawn`, `profile`, `limit`, `status`, and the substrate's `runs`.
+//! `drawn`, `profile`, `limit`, `status`, `heap` (at the start), and the substrate's `runs`.
 
 mod estimate;
 mod ledger;

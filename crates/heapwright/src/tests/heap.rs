@@ -3,8 +3,8 @@
 //! They run on the process's own heap, at the same time, so they check no totals (`tests/` does).
 //!
 //! Under Miri, only these tests find a pointer without provenance, a read of uninitialised memory,
-//! two references that may not coexist, and races between threads that free blocks, end, and adopt
-//! caches.
+//! and two references that may not coexist. They also find races between threads that free blocks,
+//! end, and adopt caches.
 
 extern crate std;
 

@@ -25,7 +25,7 @@
 //! Invariants: the blocks between floor and top are free, common and of the class, or are kept runs
 //! of the row's length. Only sequences, and the thread that has closed the CPU, write `top`.
 //!
-//! Called by `heap`, and by `magazines` and `maintenance`.
+//! Called by `heap`, by `magazines` and `maintenance`, and by statistics.
 
 #[cfg_attr(all(target_os = "linux", not(miri), target_arch = "x86_64"), path = "x86_64.rs")]
 #[cfg_attr(all(target_os = "linux", not(miri), target_arch = "aarch64"), path = "aarch64.rs")]

@@ -14,8 +14,8 @@
 //! object decides whether the key is stale, so a lookup touches one cache line. A bit says whether
 //! a slot holds an object, so iterations look at 64 slots with one load and never touch dead ones.
 //!
-//! An insertion takes the lowest free slot of the cursor's word. A full word sends the cursor to
-//! the word of the last removal, the lowest word with room, the next untouched word, or a new
+//! An insertion takes the lowest free slot of the cursor's word. A full word sends the cursor on:
+//! to the word of the last removal, the lowest word with room, the next untouched word, or a new
 //! segment.
 //!
 //! The generations in released pages are lost. Before a release, the segment's floor becomes at

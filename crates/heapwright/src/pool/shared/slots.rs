@@ -138,7 +138,7 @@ impl Slots {
         let magazine = unsafe { shared.value() };
         // SAFETY: `try_shared` locked the magazine, so it is this thread's.
         let Some(slot) = (unsafe { magazine.pop() }) else { return self.refill(shared) };
-        // SAFETY: locked above.
+        // SAFETY: this thread holds the magazine's lock.
         if unsafe { shared.unlock_asks() } {
             return Some(wake(shared, slot));
         }
@@ -160,7 +160,7 @@ impl Slots {
     fn refill(&self, shared: SharedMagazine) -> Option<NonNull<u8>> {
         let magazine = Held::of(shared);
         let store = self.store.made()?;
-        // SAFETY: locked by the caller.
+        // SAFETY: the caller has locked the magazine in this thread.
         unsafe { magazine.refill(&mut store.lock()) }
     }
 
@@ -254,10 +254,11 @@ impl Slots {
         let magazine = unsafe { shared.value() };
         // SAFETY: `try_shared` locked the magazine, so it is this thread's.
         if unsafe { !magazine.push(slot) } {
-            // SAFETY: locked above, and the slot is the caller's to give back.
+            // SAFETY: this thread holds the magazine's lock, and the slot is the caller's to give
+            // back.
             return unsafe { self.overflow(shared, slot) };
         }
-        // SAFETY: locked above.
+        // SAFETY: this thread holds the magazine's lock.
         if unsafe { shared.unlock_asks() } {
             shared.wake();
         }
@@ -273,7 +274,7 @@ impl Slots {
     unsafe fn overflow(&self, shared: SharedMagazine, slot: *mut u8) {
         let magazine = Held::of(shared);
         if let Some(store) = self.store.made() {
-            // SAFETY: locked by the caller.
+            // SAFETY: the caller has locked the magazine in this thread.
             unsafe { magazine.overflow(&mut store.lock(), slot) };
         }
     }
