@@ -15,7 +15,6 @@ use heapwright_substrate::chunk::Side;
 
 const FIRST: usize = 1024;
 
-/// An array that grows.
 pub(super) struct Array<T> {
     side: Side,
     length: usize,

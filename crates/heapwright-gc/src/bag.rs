@@ -4,7 +4,7 @@
 //!   buffer, a tracer's     | word | word | .... |       no lock
 //!        |  full, or on request
 //!        v
-//!   bag, the heap's       chunk --> chunk --> chunk    a lock for each chunk
+//!   bag, the heap's       chunk --> chunk --> chunk    a lock, taken once for each chunk
 //! ```
 //!
 //! A collection notes weak slots, ephemerons, and old objects that were stored into. The notes lie

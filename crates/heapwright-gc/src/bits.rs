@@ -10,12 +10,11 @@
 //! needs no division. [`start`] leads from a bit back to its slot, with at most one division.
 //!
 //! A page has two bitmaps. *Marks*, in the address map's side bitmap, belong to the collection.
-//! *Taken*, beside the page's record, is the result of the last sweep (see `page`). Words are
-//! relaxed atomics, because several threads may mark at once.
+//! *Taken*, in the page's record, is the result of the last sweep (see `page`). Words are atomics,
+//! because several threads may mark at once.
 //!
 //! If a page has only a few large slots, each slot's bit is in a word of its own ([`Words`]). The
-//! other words are neither cleared nor read: touching cold memory is the main cost of a large
-//! object.
+//! other words are neither cleared nor read, because cold memory is a large object's main cost.
 #![forbid(unsafe_code)]
 
 #[cfg(not(loom))]
@@ -165,12 +164,12 @@ struct Starts {
 }
 
 impl Starts {
-    /// Begins at a word. Returns `None` if only one or two slots can begin in a word, or if `size`
-    /// is no multiple of 8 (a large object). Then the caller checks each slot.
+    /// Begins at a word. Returns `None` for slots of 1024 bytes or more, for pairs from 512 bytes
+    /// on, and if `size` is no multiple of 8 (a large object). Then the caller checks each slot.
     fn of(size: usize, word: usize) -> Option<Self> {
         let pairs = !size.is_multiple_of(GRANULE);
         let step = if pairs { size / (GRANULE / 2) } else { size / GRANULE };
-        // (`step` is at least 64 from 1024 bytes on, 512 for pairs. A page's few slots are larger.)
+        // (`step` is at least 64 then. A page's few slots are larger still.)
         if step >= 64 || !size.is_multiple_of(GRANULE / 2) {
             return None;
         }
@@ -228,8 +227,8 @@ fn first_clear(bits: &Bits, from: usize, size: usize, end: usize) -> Option<usiz
 }
 
 /// Calls `with` for each slot of `size` bytes, up to `end`, that is taken and has no mark. Slots
-/// below byte `cursor` count as taken. If several slots can begin in a word, calls `soon` for each
-/// slot some time before `with`, to prefetch the slot.
+/// below byte `cursor` count as taken. If [`Starts::of`] has a pattern for `size`, calls `soon` for
+/// each slot some time before `with`, to prefetch the slot.
 pub(super) fn each_dead(
     (taken, cursor): (&Bits, usize),
     marks: &Bits,

@@ -38,7 +38,6 @@ impl Node {
     }
 }
 
-/// An entry with a node.
 pub(super) trait Linked: Copy {
     fn node(&mut self) -> &mut Node;
 

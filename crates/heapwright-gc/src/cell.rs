@@ -1,7 +1,8 @@
 //! Numbers and pointers that several threads may read, and one thread at a time changes.
 //!
-//! The declaration of a field says which thread changes the field, and what orders the changes.
-//! Loads and stores are relaxed. A late reader may see an old value, but no torn value.
+//! The declaration of a field says which thread changes the field, and what orders the changes. Any
+//! number of threads may call the methods whose names end in `_shared`. Loads and stores are
+//! relaxed, unless the name says otherwise. A late reader may see an old value, but no torn value.
 
 use heapwright_substrate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 

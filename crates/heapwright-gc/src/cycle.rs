@@ -7,8 +7,8 @@
 //!                      ...     until nothing is new          ...
 //! ```
 //!
-//! **Marking** is tri-colour. White objects have no mark. Grey ones are marked and in some chunk.
-//! Black ones are marked, and their references were reported. Marking runs only while the world is
+//! **Marking** is tri-colour. White objects have no mark. Grey ones are marked, but not yet traced.
+//! Black ones are marked, and their references were reported. Tracing runs only while the world is
 //! stopped. All stopped mutators and helpers mark together. Between steps mutators run. New objects
 //! are white. They need no report, and are not kept if they die before marking ends. A store into a
 //! black object shades the stored object (Dijkstra, Lamport, Martin, Scholten, Steffens:
@@ -59,7 +59,7 @@ impl Heap {
     }
 
     /// Returns the bytes to mark when a cycle begins. A small heap grows with each allocation until
-    /// the cycle ends, so its first step has no limit.
+    /// the cycle ends, so only the deadline limits its first step.
     fn first_step(&self) -> usize {
         let small = self.space.pacing.allowance() <= self.space.target().least.saturating_mul(2);
         if small { usize::MAX } else { STEP }
@@ -292,8 +292,7 @@ impl Heap {
             if !wanted && !generations.remembered.has_lost() {
                 return true;
             }
-            // If a mutator still sweeps one of the last pages, the page is swept when the mutator
-            // stops.
+            // If a mutator still sweeps one of the last pages, it stops when the page is swept.
             me.stack.note();
             if !self.stop_world(me) {
                 return false;

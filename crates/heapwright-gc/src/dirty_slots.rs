@@ -1,5 +1,4 @@
-//! Dirty slots: places that were traced, and then changed by a store that was reported without its
-//! value.
+//! Dirty slots: places that were traced, and then stored into without a report of the value.
 //!
 //! ```text
 //!   touch(parent, place) --> recent: was it reported just now? --> buffer --> bag
@@ -45,7 +44,7 @@ pub(super) unsafe fn one(slot: *mut u8, tracer: &Tracer) {
 impl Tracer {
     /// Notes that something will be stored in `place`, in the object `parent`, before the next
     /// safepoint. If `place` was traced already, it is traced again. Called during marking, and
-    /// while objects move.
+    /// while there is a plan to move objects.
     pub(super) fn note_dirty_slot(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
         let (space, of) = (self.space(), self.of());
         let traced = |(_, page_list)| layout::is_traced(page_list);
@@ -75,8 +74,7 @@ impl Tracer {
         while let Some(chunk) = self.of().dirty_slots.take() {
             bag::each(chunk, |(place, trace): Place| {
                 // SAFETY: the caller that reported the place gave the function for it. The place's
-                // object was traced already, so it is marked or new, and lives until the sweep
-                // after next.
+                // object was in use then, and no sweep of a later marking has begun.
                 unsafe { trace(place, self) };
             });
             self.of().marking.give_back(chunk);

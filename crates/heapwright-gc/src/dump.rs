@@ -88,8 +88,7 @@ impl Heap {
         let (buffer, names) = (Room(buffer), Room(names));
         // SAFETY: the buffer is a unit of side memory of our own, zeroed.
         let bytes = unsafe { slice::from_raw_parts_mut(buffer.0.at(), UNIT) };
-        // SAFETY: the names are a unit of side memory of our own, zeroed and aligned, and as long
-        // as the table.
+        // SAFETY: the names are a unit of side memory of our own, zeroed, aligned, `TYPES` long.
         let table = unsafe { slice::from_raw_parts_mut(names.0.at().cast::<usize>(), TYPES) };
         let mut writer = record::Writer::new(bytes, sink);
         self.stopped(me, || {

@@ -4,7 +4,7 @@
 //!   word 0   the key's slot
 //!        1   the value's slot, in words from the key's | the number of the next with the same hash
 //!
-//!   chunk    | 0 | 1 | 2 | ... | 509 |  --full-->  chunk  | 510 | ...           numbered without gaps
+//!   chunk    | 0 | 1 | 2 | ... | 509 |  --full-->  chunk  | 510 | ...      numbered without gaps
 //!   table    a number for each hash of a key: 4 bytes
 //! ```
 //!
@@ -88,8 +88,7 @@ pub(super) struct Waiting {
     mask: usize,
 }
 
-// SAFETY: slots and chunks are memory of the heap that this is part of. A lock around this orders
-// all accesses.
+// SAFETY: slots and chunks are memory of the heap. A lock around this orders all accesses.
 unsafe impl Send for Waiting {}
 
 impl Waiting {

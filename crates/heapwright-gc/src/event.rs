@@ -41,8 +41,8 @@ pub struct Event {
     pub ns: u64,
     /// The heap, as [`raw::Heap::into_ptr`](super::raw::Heap::into_ptr) gives it.
     pub heap: *mut c_void,
-    /// The mutator of the calling thread. Null at a sweep's end and at a large object's death,
-    /// because there the collector does not know the mutator.
+    /// The mutator of the calling thread. Null at both ends of a sweep, at a collection's end and
+    /// at a large object's death, because there the collector does not know the mutator.
     pub mutator: *mut c_void,
     /// The large object. If it has died, this is only an address.
     pub object: *mut c_void,

@@ -125,8 +125,7 @@ pub(super) struct Finalizers {
     serial: u64,
 }
 
-// SAFETY: objects are memory of the heap that this is part of. A lock around this orders all
-// accesses.
+// SAFETY: objects are memory of the heap. A lock around this orders all accesses.
 unsafe impl Send for Finalizers {}
 
 impl Finalizers {

@@ -98,14 +98,14 @@ unsafe fn unlock() {
     for heap in heap::all().filter(|heap| heap.fork.part.get() != NO_PART) {
         // SAFETY: this thread, or its original, took the heap's locks before the fork.
         heap.each_lock(&mut |lock| unsafe { lock.release() });
-        // SAFETY: this thread, or its original, stopped the world before the fork.
+        // SAFETY: this thread, or its original, took the lock of the members before the fork.
         unsafe { heap.world.after_fork() };
     }
     // (If a heap has ended since its world was stopped, its world must go on, too.)
     heap::all().for_each(|heap| heap.world.let_go(os::thread_token()));
-    // SAFETY: this thread, or its original, took the list's lock before the fork.
+    // SAFETY: this thread, or its original, took the lock of all mutators before the fork.
     unsafe { mutator::after_fork() };
-    // SAFETY: this thread, or its original, took the list's lock before the fork.
+    // SAFETY: this thread, or its original, took the lock of all heaps before the fork.
     unsafe { heap::after_fork() };
 }
 

@@ -19,7 +19,7 @@
 //!
 //! Work ends when no worker is active and no full chunk is left, or when a worker's time is up and
 //! it calls `stop`. Threads join as they stop at safepoints. Used by `tracer`, `mark` and `help`;
-//! loom-checked (`gang/loom_tests.rs`).
+//! `mark_chunks` and `bag` use the chunks. Loom-checked (`gang/loom_tests.rs`).
 
 use core::ptr;
 
@@ -133,11 +133,12 @@ pub(crate) struct Gang {
     inner: Lock<Inner>,
     /// Number of idle workers, to be read without the lock.
     idle: AtomicU32,
-    /// Whether helpers may join.
+    /// Whether workers may join.
     open: AtomicU32,
     /// Whether a worker's time is up.
     stop: AtomicU32,
-    /// Changes when there is work, all is done, or a worker leaves. Idle workers sleep on it.
+    /// Changes when there is work, all is done, or a worker leaves. Idle workers sleep on it. So
+    /// does the first worker until all others have left.
     work_signal: AtomicU32,
 }
 

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!   major  all marks are cleared first; every object that it marks is old afterwards
-//!          its sweep leaves all marks                                       StickyMarks::Everything
+//!          its sweep leaves all marks                                    StickyMarks::Everything
 //!   minor  marks that stayed stand for old objects, which are traced only if they are remembered
-//!          its sweep leaves the marks of objects that survived twice        StickyMarks::Survivors
+//!          its sweep leaves the marks of objects that survived twice     StickyMarks::Survivors
 //!   next   a major one on request, if minor ones do not pay (see `growth`), or if an object could
 //!          not be remembered: then no marks stay, or they are cleared, a few pages at a time
 //! ```
@@ -16,7 +16,7 @@
 //!
 //! (Demers, Weiser, Hayes, Boehm, Bobrow, Shenker: "Combining generational and conservative garbage
 //! collection", 1990: sticky mark bits.) Part of `trace`. Called by `cycle`, `sweep`, `moving`,
-//! `tracer` and `raw`.
+//! `mark`, `settling`, `tracer`, `stores`, `ages` and `raw`.
 
 use core::sync::atomic::{Ordering::Release, fence};
 

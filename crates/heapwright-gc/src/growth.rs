@@ -1,5 +1,4 @@
-//! How much memory a heap may have: decided once a cycle for the heap, and for each pool when its
-//! sweep is over.
+//! How much memory a heap may have: decided once a cycle, and for each pool after its sweep.
 //!
 //! ```text
 //!   0            live             trigger              goal
@@ -24,7 +23,7 @@
 //! A pool may take the pages that it is granted even if the heap's pages have reached the goal.
 //! Otherwise a pool whose objects all survive would cause one collection after the other. Many
 //! pools that each lack a little would grow the heap together. So a pool grows only below 7/8 of
-//! 20 %, and no grant exceeds the allowance.
+//! 20 %, and a grant is at most the allowance and a page.
 #![forbid(unsafe_code)]
 
 use heapwright_substrate::size_class::UNIT;
@@ -35,7 +34,7 @@ pub(super) struct Target {
     pub(super) factor: usize,
     /// Bytes that each mutator may always allocate between two cycles.
     pub(super) least: usize,
-    /// Limit in bytes, never exceeded.
+    /// Limit in bytes, beyond which no page is taken.
     pub(super) most: usize,
     /// Whether marking is incremental, while the mutators allocate.
     pub(super) incremental: bool,
@@ -70,8 +69,7 @@ impl Target {
     }
 }
 
-/// The allowance after a minor cycle is at least one part in this many of the allowance after a
-/// major one.
+/// After a minor cycle the allowance is at least one part in this many of that after a major one.
 pub(super) const LEAST_OF_ALLOWANCE: usize = 8;
 
 #[derive(Clone, Copy)]
@@ -127,7 +125,7 @@ pub(super) struct Swept {
     pub(super) slots: usize,
     pub(super) free: usize,
     pub(super) in_page: usize,
-    /// Pages that mutators took since the last sweep ended.
+    /// Pages that mutators took since marking last ended, and in the cycle before.
     pub(super) taken: usize,
     pub(super) freed: usize,
 }

@@ -24,8 +24,8 @@
 //! number leads in constant time to the list of retrievable objects. The heap forgets the number
 //! when the guardian dies. So the heap puts nothing into an object, and needs no root.
 //!
-//! Entries are found by their objects (`by_object`), under a lock. `settling` decides when entries
-//! are judged.
+//! Entries are found by their objects (`by_object`), under a lock. Called by `settling`, `moving`
+//! and `raw`.
 
 use heapwright_substrate::sync::Lock;
 
@@ -109,8 +109,7 @@ impl Linked for Registered {
     }
 }
 
-// SAFETY: objects are memory of the heap that this is part of. A lock around this orders all
-// accesses.
+// SAFETY: objects are memory of the heap. A lock around this orders all accesses.
 unsafe impl Send for Inner {}
 
 /// Returns the place of a number. Numbers begin at 1.
@@ -372,8 +371,7 @@ impl Inner {
         true
     }
 
-    /// Makes up to `most` dead registrations retrievable, and marks their representatives. Returns
-    /// how many.
+    /// Makes up to `most` dead registrations retrievable, marks representatives, returns how many.
     pub(super) fn retrieve_some<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
         &mut self,
         most: usize,

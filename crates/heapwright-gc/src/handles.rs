@@ -8,9 +8,9 @@
 //! ```
 //!
 //! The runtime reads and writes a cell as it likes. Cells are roots, and are read while the world
-//! is stopped, so they need no barrier. Each mutator has free cells of its own, taken in batches.
-//! So making and freeing a cell takes no lock and no atomic operation. Any mutator may free a cell,
-//! and owns the cell from then on.
+//! is stopped, so they need no barrier. Each mutator has free cells of its own, taken in batches of
+//! 64 under a lock. So to make or free a cell mostly takes no lock and no locked instruction. Any
+//! mutator may free a cell, and owns the cell from then on.
 //!
 //! Loom does not check this file. A cell or chain belongs to one thread at a time. It changes hands
 //! under the lock, or while the world is stopped, which loom checks elsewhere. Tests with threads

@@ -25,7 +25,8 @@
 //!
 //! Heaps are recycled and never freed, so an id from the address map always leads to a heap. Locks
 //! are taken in this order: members, the plan, finalizers, guardians, weak passes, objects without
-//! barriers, page lists. The locks of the gang, the handles and the time line are taken alone.
+//! barriers, page lists. Those of the gang, the handles and the time line come last: a thread that
+//! holds one of these takes no other lock of the heap.
 
 use core::ptr;
 

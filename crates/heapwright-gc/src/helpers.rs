@@ -8,10 +8,9 @@
 //!                    +-- no call for a second, or the heap ends: the thread ends
 //! ```
 //!
-//! Stopped mutators mark with their collector. A heap that has a long marking ahead also calls
-//! helpers, so that a thread marks on each processor, up to the limit of its options. Helpers are
-//! started at their first call, and end when they have slept for a second. Steps with a deadline
-//! end before a thread wakes, so they call no helpers.
+//! Stopped mutators mark with their collector. A heap that has much to mark also calls helpers, up
+//! to the number of threads in its options. Helpers are started at their first call, and end when
+//! they have slept for a second. Steps with a budget call none: they end before a thread wakes.
 //!
 //! A helper is no mutator. It has a tracer, and joins the gang while the gang is open: only while
 //! the world is stopped. All signals except faults are blocked in a helper. A runtime's fault

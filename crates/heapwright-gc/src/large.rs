@@ -1,5 +1,4 @@
-//! Large objects: pages of one slot, of as many units as the object needs. Only touched parts have
-//! memory.
+//! Large objects: pages of one slot and of as many units as needed. Only touched parts have memory.
 //!
 //! ```text
 //!   33,000 bytes   | object ................ | never touched      |  one unit: 64 KiB of addresses
@@ -89,7 +88,7 @@ impl Space {
         Some(page)
     }
 
-    /// Takes a new run. If the limit forbids it and `give_way` is set, first gives free pages back.
+    /// Takes a new run. If `give_way`, first gives back as many free pages as that needs.
     fn take_new(&self, wanted: Wanted, units: usize, give_way: bool) -> Option<&Page> {
         let needs = footprint(wanted.slot);
         let want = if wanted.zero { Want::Zero } else { Want::Any };

@@ -31,7 +31,6 @@ use super::{FREED, LEAF};
 pub(super) const POOLS: usize = 64;
 pub(super) const LARGE: usize = POOLS - 1;
 pub(super) const KINDS: usize = 8;
-/// Pools times kinds.
 pub(super) const PAGE_LISTS: usize = POOLS * KINDS;
 pub(super) const LARGEST_SLOT: usize = 32 << 10;
 pub(super) const REGION_BYTES: usize = 32;

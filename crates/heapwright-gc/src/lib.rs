@@ -16,13 +16,12 @@
 //!
 //! Pages and pools follow Ruby's Variable Width Allocation (Feature #18045, Peter Zhu, Matt
 //! Valentine-House, Aaron Patterson). Empty pages, growth by pool and stable heaps follow later
-//! versions of Ruby. Incremental marking follows Dijkstra. Sparse pages are evacuated, a few at a
-//! time.
+//! versions of Ruby.
 //!
 //! The parts, each of which knows only the parts before it (`heap` has the picture):
 //!
 //! - arithmetic and common types: `layout`, `growth`, `plan`, `bits`; `cell`, `array`, `table`,
-//!   `waiting`, `locks`; `options`
+//!   `waiting`, `locks`, `around`; `abi`, `options`
 //! - **space**: `space`, `pages`, `page_lists`, `large`, `free_large`: pages and their lists;
 //!   `page`, `held`: the objects of a page, for any thread; `find`, `marks`, `placement`: the
 //!   object at an address; `pacing`, `sizing`, `overhead`: how much may be allocated; `phase`: the
@@ -36,8 +35,8 @@
 //! - **moving**: `moving`, `references`: evacuation of sparse pages
 //! - **world**: `world`: how threads stop
 //! - `heap` joins these; `mutator`, `region`, `regions`, `native_stack`: a thread's access;
-//!   `mutators`, `safepoints`, `attach`, `lifecycle`, `fork`: how threads and heaps begin, stop and
-//!   end
+//!   `mutators`, `safepoints`, `attach`, `lifecycle`, `fork`, `forks`: how threads and heaps begin,
+//!   stop and end
 //! - `cycle`, `sweep`: a collection's steps, and its end; `page_search`, `payment`, `allocation`:
 //!   how a thread allocates
 //! - `walk`, `ages`, `dump`, `verify`, `statistics`, `pauses`, `event`, `events`, `spans`,

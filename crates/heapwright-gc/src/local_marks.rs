@@ -1,11 +1,11 @@
 //! Local marks: how two threads mark at once without a locked instruction.
 //!
 //! ```text
-//!   the map's side bitmaps   | page 0 | page 1 | page 2 | ...     written by the first, read by both
-//!   local bitmap             | page 0 | page 1 | page 2 | ...     written by the second, read by both
-//!   dirty, a byte a unit     |   1    |   0    |   1    | ...     where the second has written
+//!   the map's side bitmaps  | page 0 | page 1 | page 2 | ...   written by the first, read by both
+//!   local bitmap            | page 0 | page 1 | page 2 | ...   written by the second, read by both
+//!   dirty, a byte a unit    |   1    |   0    |   1    | ...   where the second has written
 //!
-//!   end of marking: the local bitmap is merged into the map's bitmaps, and is empty again
+//!   end of a drain: the local bitmap is merged into the map's bitmaps, and is empty again
 //! ```
 //!
 //! A bit that two threads may set at once needs a locked instruction, which waits for all earlier

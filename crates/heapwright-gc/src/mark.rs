@@ -4,7 +4,8 @@
 //!   mark    loop: drain | pages that overflowed | remembered set | roots, once a step | values of
 //!           ephemerons; until none of these finds anything new: then weak references are cleared
 //!
-//!   drain   alone                    no other thread is stopped or called
+//!   drain   alone                    no other thread is stopped or called, or marked objects are
+//!                                    looked up (see `settling`)
 //!           two, local bitmaps       little to mark, and no budget (see `local_marks`)
 //!           several, locked marks    otherwise; much to mark: helpers are called (see `helpers`)
 //!
@@ -25,7 +26,7 @@ use super::tracer::{Budget, Marks, Tracer};
 
 /// Bytes of work that a step may do past its deadline, once all roots are reported.
 const LITTLE: usize = 32 << 10;
-/// After this many steps that report all roots without ending the cycle, later steps may do more.
+/// After this many steps that report all roots but do not trace all, later steps may do more.
 const ATTEMPTS: usize = 4;
 
 impl Trace {
@@ -129,7 +130,7 @@ impl Trace {
     }
 
     /// Returns how much work a step may do past its deadline, if it has reported `roots` bytes of
-    /// roots. Each step that got so far, but did not end the cycle, allows later steps more.
+    /// roots. Each step that got so far, but did not trace all, allows later steps more.
     fn little(&self, roots: usize) -> usize {
         let more = self.marking.attempts.get().saturating_sub(ATTEMPTS).min(16);
         (LITTLE << more).saturating_add(roots)

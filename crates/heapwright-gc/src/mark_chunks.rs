@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Chunks (see `gang`) hold items that are still to be marked, and the contents of bags. When
-//! marking ends, wholly empty runs go back, except a few. The runs count against the heap's limit.
-//! Called by `marking`, for `tracer` and `bag`.
+//! marking ends, wholly empty runs go back, except a few. Bytes beyond 256 KiB count against the
+//! heap's limit. Called by `marking`, for `tracer` and `bag`.
 
 use core::ptr;
 
@@ -29,7 +29,7 @@ pub(super) struct MarkChunks {
     /// Bytes of all runs. `peak`: the most bytes that runs ever had.
     bytes: Num,
     peak: Num,
-    /// For tests: whether to act as if there were no memory, not even empty chunks. (2: for more.)
+    /// For tests. 1: as if there were no chunk and no memory. 2: as if there were no memory.
     #[cfg(test)]
     pub(super) starved: Num,
 }
@@ -82,9 +82,9 @@ impl MarkChunks {
         gang.take_empty().or_else(|| self.make(gang))
     }
 
-    /// Returns a chunk for a tracer that has none, when there is no memory: the reserve, or a chunk
-    /// of the gang with its items. The world must be stopped. Then every tracer with a chunk
-    /// finishes, and gives the chunk back before it waits.
+    /// Returns a chunk for a tracer that has none, when there is no memory: the reserve, an empty
+    /// chunk, or a chunk of the gang with its items. The world must be stopped. Then every tracer
+    /// with a chunk finishes, and gives the chunk back before it waits.
     pub(super) fn last_resort(&self, gang: &Gang) -> *mut Chunk {
         loop {
             let chunk = self.reserve.swap(ptr::null_mut(), Ordering::AcqRel);
@@ -130,8 +130,8 @@ impl MarkChunks {
         self.bytes.get().saturating_sub(KEPT)
     }
 
-    /// Gives back runs whose chunks are all empty. Keeps `KEPT` bytes, or a part of the `heap`'s
-    /// bytes if that is more. Takes time linear in the number of chunks. No thread may mark.
+    /// Gives back runs whose chunks are all empty. Keeps `KEPT` bytes, or 1/256 of `heap` bytes if
+    /// that is more. Takes time linear in the number of chunks. No thread may mark.
     pub(super) fn trim(&self, gang: &Gang, heap: usize) {
         let most = KEPT.max(heap / 256);
         if self.bytes.get() <= most {

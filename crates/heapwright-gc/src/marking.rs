@@ -31,7 +31,7 @@ pub(super) struct Marking {
     counted: [Num; PAGE_LISTS],
     counted_bytes: Num,
     /// The work of these helpers and mutators (see `tracer`). `attempts`: the steps of this cycle
-    /// that reported all roots, but did not end marking.
+    /// that reported all roots, but did not trace all that they lead to.
     counted_work: Num,
     pub(super) attempts: Num,
 }

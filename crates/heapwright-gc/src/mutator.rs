@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A mutator has a region for every page list (see `region`): stretches of free slots, zeroed if
-//! their objects are traced. A region has at most 8 KiB, so that it stays in the nearest cache.
+//! their objects are to arrive zeroed. A region has at most 8 KiB, so that it stays in the nearest
+//! cache, or one larger slot.
 //!
 //! The C interface uses the first line of the picture: see `heapwright_gc.h`.
 
@@ -52,7 +53,7 @@ pub(super) struct Mutator {
     pub(super) used: [Num; PAGE_LISTS / 64],
     pub(super) handles: handles::Own,
     pub(super) weak: weak_cells::Own,
-    /// The depth of `defer` calls, within which nothing is collected.
+    /// The depth of `defer` calls. Within these, allocations collect only if there is no memory.
     pub(super) deferred: Num,
     /// Bytes allocated while collections were held.
     pub(super) unpaid: Num,

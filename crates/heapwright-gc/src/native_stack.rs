@@ -1,13 +1,12 @@
 //! The native stack: a thread's C stack and registers, which may be scanned for references.
 //!
 //! ```text
-//!   base   | the program's frames ... | frame that calls the heap |  top   | the heap's own frames |
+//!   base   | the program's frames ... | frame that calls the heap |  top   | the heap's frames |
 //!            <------------- scanned, words that may be anything -->         not scanned
 //! ```
 //!
 //! The stack is noted where the thread enters the heap, so stale values in the heap's own frames
-//! keep no object. Callee-saved registers are noted too: they may hold the only copy of a
-//! reference.
+//! keep no object. Callee-saved registers, which may hold the only copy of a reference, are noted.
 //!
 //! A program may run on a stack of its own (`makecontext`, `sigaltstack`). So a scan looks up once
 //! how far the memory below the base can be read. If the top is not there, the scan ends the
@@ -27,8 +26,7 @@ pub(super) struct NativeStack {
     /// The memory from this address up to the base can be read. 0: not known.
     readable_from: Num,
     pub(super) top: Ptr<u8>,
-    /// Whether the top was noted where the thread entered the heap, and holds until the thread
-    /// leaves.
+    /// Whether an outer frame has noted the top, which then holds until that frame returns.
     noted: Num,
     pub(super) registers: [Num; os::SAVED_REGISTERS],
 }

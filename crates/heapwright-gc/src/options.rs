@@ -31,9 +31,10 @@ pub struct Options {
     /// Whether the runtime reports all stores, so that most collections need not visit objects that
     /// survived earlier ones: see [`Mutator::write`](super::raw::Mutator::write).
     pub generations: bool,
-    /// The most threads that mark, stopped mutators included. If there is much to mark, helper
-    /// threads are started, up to this number. They end after a second without work. 0: one for
-    /// each processor, up to 4; 1: no helpers. Never more than the processors.
+    /// If there is much to mark, helper threads are started until this many threads mark, the
+    /// collector and the stopped mutators included. All stopped mutators mark, even if they are
+    /// more. Helpers end after a second without work. 0: one thread for each processor, up to 4; 1:
+    /// no helpers. Never more than the processors.
     pub markers: u32,
     /// Whether objects move when the heap has many more pages than its goal allows. Then the
     /// runtime reports every reference by its place

@@ -7,8 +7,8 @@
 //!
 //! Such a heap would run a collection for every few objects. So after 8 such cycles in a row, an
 //! allocation that needs another cycle is refused. Each later allocation may try one cycle, because
-//! the runtime may have dropped references. The heap recovers when mutators can allocate more than
-//! hardly anything between two cycles again.
+//! the runtime may have dropped references. The heap recovers when mutators can again allocate at
+//! least one part in [`HARDLY`] of the limit between two cycles.
 //!
 //! The measure is the number of bytes that mutators got between two cycles. Bytes that a cycle
 //! found free may be unusable. A measure of time would make a program differ from run to run.

@@ -5,7 +5,8 @@
 //!                        ^ trigger       ^ goal (see `growth`)
 //!
 //!   while marking   debt += bytes allocated * (bytes left to mark / bytes left to allocate)
-//!                   debt >= STEP: a step marks STEP bytes; the next slow path pays for the others
+//!                   debt >= STEP: a step marks STEP bytes, or more beyond the goal (see `growth`);
+//!                   the next slow path pays for the others
 //!   while sweeping  unswept += a share of the pages (see `growth`), swept in pieces, by time
 //! ```
 //!
@@ -47,8 +48,7 @@ pub(super) struct Pacing {
     /// Bytes that mutators still have to mark for their allocations. `unswept`: pages to sweep.
     pub(super) debt: Num,
     pub(super) unswept: Num,
-    /// Bytes of pages, when a page was last taken. `peak`: the most bytes of pages and malloc
-    /// together.
+    /// Bytes of pages, when a page was last taken. `peak`: the most bytes, external ones included.
     pages: Num,
     peak: Num,
     overhead: Overhead,

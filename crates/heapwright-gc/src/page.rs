@@ -3,7 +3,7 @@
 //! ```text
 //!   unit    | slot 0 | slot 1 | slot 2 | ...        of one page list: equal slots, one kind
 //!
-//!   record  | unit, slot, page list, state | cursor | links | taken: 4096 bits |      704 bytes, apart
+//!   record  | unit, slot, page list, state | cursor | links | taken: 4096 bits |  704 bytes, apart
 //!   marks   4096 bits, in the address map's side bitmap
 //! ```
 //!
@@ -18,9 +18,10 @@
 //! A sweep makes exactly the marked slots taken, and resets the cursor. It copies 64 words for 64
 //! KiB, makes no free list, and touches no object unless the runtime must free it.
 //!
-//! Any thread may query which objects a page holds (see `held`). Two threads may change a record:
-//! the thread that claimed the page (under the heap's lock), and the collector while the world is
-//! stopped.
+//! Any thread may query which objects a page holds (see `held`). Any thread may also pin a page,
+//! exclude it from a move, or note that marking had no memory for its objects. Links change under
+//! the lock of the page lists. Two threads may change the rest of a record: the thread that claimed
+//! the page, and the collector while the world is stopped.
 
 use heapwright_substrate::address_map::{Kind, MAP};
 use heapwright_substrate::os;
@@ -65,7 +66,7 @@ pub(super) struct Page {
     /// Pool times kinds plus kind.
     pub(super) page_list: Num,
     /// Objects that the last sweep found, or slots that were not free when a mutator released the
-    /// page.
+    /// page. In a claimed page: all slots.
     pub(super) live: Num,
     /// The first byte of the memory that is still zero. A large object's memory ends there.
     pub(super) zero_from: Num,
@@ -91,7 +92,7 @@ pub(super) struct Page {
     pub(super) scanned_to: Num,
     /// Whether the sweep passed the page over while objects moved. Then it is swept after the move.
     pub(super) passed: Num,
-    /// Objects that were moved into it, ever.
+    /// Objects that were moved into it since it was put on its page list.
     pub(super) moved_in: Num,
     /// Slots that lead to objects of it (see `references`).
     pub(super) incoming: Incoming,
@@ -101,8 +102,9 @@ pub(super) struct Page {
 
 const _: () = assert!(size_of::<Page>() == 192 + 8 * WORDS);
 
-/// Returns the kind of an object of any collected heap, as it was given to `alloc`. `None` for any
-/// other address. Takes constant time.
+/// Returns the kind of an object of any collected heap, as it was given to `alloc`. For any other
+/// address in the first unit of a page, returns the kind of the page's objects. `None` for all
+/// other addresses. Takes constant time.
 #[must_use]
 pub fn object_kind(object: *const u8) -> Option<u32> {
     match MAP.lookup(object.addr()).1.kind() {
@@ -308,8 +310,7 @@ impl Page {
         if bits::is_set(self.held.taken(), offset) {
             return None;
         }
-        // SAFETY: the collector that moved the object wrote the word, and nothing was allocated
-        // here since.
+        // SAFETY: the collector wrote the word, and nothing was allocated here since.
         let to = unsafe { first.read() };
         (!to.is_null()).then_some(to)
     }

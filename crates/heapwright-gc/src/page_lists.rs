@@ -1,4 +1,4 @@
-//! The page lists: a heap's pages by pool and kind, and the empty pages. Under the heap's lock.
+//! The page lists: a heap's pages by pool and kind, and the empty pages. All under one lock.
 //!
 //! ```text
 //!   page list  | page | page | page | page | page | page |    all its pages, the newest first
@@ -14,7 +14,7 @@
 //!
 //! When marking ends, every list of available pages is dropped, and every cursor is set to its page
 //! list's start. The time for that does not depend on the heap's size. New pages go in front of the
-//! cursor. Part of `space`. Called by `page_search`, `regions`, `cycle` and `sweep`.
+//! cursor. Part of `space`. Called by all files that take, sweep, move or count pages.
 
 use heapwright_substrate::size_class::UNIT;
 
@@ -62,7 +62,7 @@ pub(super) struct PageLists {
     pub(super) pool: [Pool; POOLS],
     empty: usize,
     pub(super) empty_pages: usize,
-    /// The fewest empty pages since the last decay.
+    /// The fewest empty pages since the last decay or sweep.
     pub(super) empty_low: usize,
     /// Whether the heap took an empty page into use since the last decay or sweep.
     pub(super) took_empty: bool,

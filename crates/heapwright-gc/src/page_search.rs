@@ -98,8 +98,7 @@ impl Mutator {
     /// Claims a page with free slots from a page list, for objects that move.
     fn page_to_move_to(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
-        // Calls no `free` while the world is stopped: a stopped thread may hold a lock that the
-        // callback takes.
+        // Calls no `free` now: a stopped thread may hold a lock that the callback takes.
         let page = if layout::is_freed(page_list) {
             heap.space.lists.lock().take_available(&heap.space.pages, page_list)
         } else {

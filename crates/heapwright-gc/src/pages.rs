@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A record never moves while its heap lives, and is reused when its page has gone back. Finding a
-//! record takes no lock. Records are made under the heap's lock.
+//! record takes no lock. Records are made and given back under the lock of the page lists.
 
 use heapwright_substrate::address_map::MAP;
 use heapwright_substrate::segments::Zeroed;
@@ -20,9 +20,9 @@ unsafe impl Zeroed for Page {}
 
 pub(super) struct Pages {
     records: Table<Page, 64, 19>,
-    /// The number of records that were ever made. Changed under the heap's lock.
+    /// The number of records that were ever made.
     made: Num,
-    /// The first record without a page, or 0. Changed under the heap's lock.
+    /// The first record without a page, or 0.
     vacant: Num,
 }
 
@@ -39,7 +39,7 @@ impl Pages {
         self.get(MAP.record(unit).heap.load(Ordering::Relaxed) as usize)
     }
 
-    /// Takes a record without a page. `None` without memory. Under the heap's lock.
+    /// Takes a record without a page. `None` without memory.
     pub(super) fn make(&self) -> Option<&Page> {
         if let Some(page) = self.get(self.vacant.get()) {
             self.vacant.set(page.next.get());
@@ -52,7 +52,7 @@ impl Pages {
         Some(page)
     }
 
-    /// Takes back the record of a page that has gone. Under the heap's lock.
+    /// Takes back the record of a page that has gone.
     pub(super) fn give(&self, page: &Page) {
         page.set_evacuation(Evacuation::No);
         page.next.set(self.vacant.get());

@@ -1,11 +1,10 @@
-//! The state of a heap's collections: the phase, the number of the last cycle, and which stores are
-//! reported.
+//! The state of a heap's collections: the phase, the last cycle's number, and the barrier.
 //!
 //! ```text
 //!   Idle --> Marking --> (Moving) --> Sweeping --> Idle        the number grows when marking ends
 //! ```
 //!
-//! Changed by `cycle`; read by the parts that visit pages or report stores.
+//! Changed by `cycle`, `sweep` and `raw`; read by the parts that visit pages or report stores.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -37,8 +36,7 @@ pub(super) struct Cycle {
     pub(super) barrier: AtomicU32,
     /// Cycles whose marking has ended.
     number: Num,
-    /// Whether the runtime keeps references outside the roots (`Mutator::held`). No collection runs
-    /// meanwhile.
+    /// Whether no collection may run: the runtime keeps references outside the roots (`held`).
     held: Num,
 }
 

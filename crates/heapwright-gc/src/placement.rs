@@ -6,7 +6,7 @@
 //!   forwarded    its first word has its new address   until its page is swept
 //! ```
 //!
-//! Part of `space`. Called by `tracer` and `moving`.
+//! Part of `space`. Called by `tracer`, `stores`, `moving` and `raw`.
 
 use heapwright_substrate::address_map::MAP;
 

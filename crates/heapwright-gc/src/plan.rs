@@ -1,16 +1,15 @@
 //! The plan: which pages' objects are to be moved elsewhere.
 //!
 //! ```text
-//!   page list      pages by how full they are           | ...... 3 % | 10 % | ...... | 70 % | 95 % |
-//!                                                                          ^
-//!              all live objects fit into these, the fullest ---------------+---------------->
-//!              and the others go              <----------------------------+
+//!   page list     pages by how full they are         | ...... 3 % | 10 % | ...... | 70 % | 95 % |
+//!                                                                       ^
+//!              all live objects fit into these, the fullest ------------+---------------->
+//!              and the others go              <-------------------------+
 //! ```
 //!
 //! Of a page list, only the fullest pages stay, as many as its objects need. So few objects move,
 //! and they move into existing pages (two-finger compaction, after Saunders, 1974, by pages).
-//! Nearly full pages and pages with pinned objects stay in any case. Arithmetic alone; used by
-//! `moving`.
+//! Nearly full pages and pages with pinned objects always stay. Arithmetic alone; used by `moving`.
 #![forbid(unsafe_code)]
 
 /// The number of levels of fullness, less one.

@@ -22,8 +22,8 @@
 //!    objects that may have lived at a safepoint. Every store of a reference into such an object
 //!    goes through [`Mutator::write`], or [`Mutator::shade`] follows before the next safepoint.
 //! 5. *Safepoints.* An attached thread allocates, polls, or leaves ([`Mutator::away`]) within
-//!    reasonable time, or all others wait for it. One thread at a time uses a mutator, and a thread
-//!    has one mutator per heap.
+//!    reasonable time, or all others wait for it. One thread at a time uses a mutator. A thread
+//!    enters a heap with one mutator at a time.
 //! 6. *Freeing.* [`Runtime::free`](Runtime#structfield.free) reads no other object, and allocates
 //!    nothing. No callback unwinds.
 //!
@@ -36,10 +36,11 @@
 //!    address afterwards. An object does not move if it is pinned, reported by value
 //!    ([`Tracer::mark`]), or perhaps referenced from a scanned stack.
 //!
-//! **The heap's duties.** The heap never frees a reachable object, and moves objects only as above.
-//! It frees an unreachable object at the latest in the second collection that begins afterwards. A
-//! step ends with its budget, plus the time to report the roots and to trace or free a few objects.
-//! No callback runs under a lock that an allocation needs.
+//! **The heap's duties.** The heap never frees a reachable object, and moves only objects that duty
+//! 7 lets it move. The second major collection that begins after an object became unreachable frees
+//! it at the latest. (Without generations, all collections are major.) A step ends with its budget,
+//! plus the time to report the roots and to trace or free a few objects. No callback runs under a
+//! lock that an allocation needs.
 
 mod barriers;
 mod collecting;

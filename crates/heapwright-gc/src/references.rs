@@ -3,14 +3,13 @@
 //! ```text
 //!   page of the plan --incoming--> | slot, target | --> | slot, target | --> ...     newest first
 //!
-//!   block, of the heap    | link | reference | reference | ... memory of one tracer ... |    64 KiB
+//!   block, of the heap    | link | reference | reference | ... memory of one tracer ... |  64 KiB
 //! ```
 //!
 //! While a compacting collection marks, each reported slot that leads to a page of the plan is
 //! noted with that page. Any number of tracers do so at once. Each has its own memory for notes,
-//! and links a note in front of the page's list. When the page's objects have moved, the list names
-//! all slots to change (Ben-Yitzhak et al., "An algorithm for parallel incremental compaction",
-//! 2002).
+//! and links a note in front of the page's list. When the objects have moved, the list names all
+//! slots to change (Ben-Yitzhak et al., "An algorithm for parallel incremental compaction", 2002).
 //!
 //! If a slot no longer leads to the recorded object, its reference is skipped. No reference is ever
 //! removed. Filled by `tracer`, read by `moving`.

@@ -12,9 +12,8 @@
 //! stretch takes some instructions and no call. Stretches are linked when the region is opened, up
 //! to a number of bytes that fits the nearest cache. They are handed out in address order, so all
 //! slots of the page below `next` are taken. Before a region closes, `next` is written to its page
-//! (see `held`). (Immix also keeps links in holes: Blackburn, McKinley, PLDI 2008. So does
-//! Whippet's Nofl: Wingo, 2025.) Part of `mutator` and of the C interface; loom-checked with
-//! `held`.
+//! (see `held`). (Links in holes are as in Immix, Blackburn, McKinley, PLDI 2008, and Whippet's
+//! Nofl, Wingo, 2025.) Part of `mutator` and of the C interface; loom-checked with `held`.
 
 use core::ptr;
 

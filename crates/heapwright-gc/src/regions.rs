@@ -5,8 +5,7 @@
 //!                            ^ region, with the stretches behind it as holes
 //! ```
 //!
-//! Called by `allocation` and `page_search`. Collectors settle and drop regions of stopped
-//! mutators.
+//! Called by `allocation`, `page_search` and `attach`, and by collectors for stopped mutators.
 
 use core::ptr;
 
@@ -19,8 +18,7 @@ const REGION: usize = 8 << 10;
 /// Zeroes the free slots from `at` to `stop` of a claimed page, but nothing from `dirty` on.
 #[inline]
 fn clean(base: *mut u8, at: usize, stop: usize, dirty: usize) {
-    /// Up to this many bytes, a loop is faster than a call. (The compiler turns a plain loop into a
-    /// call.)
+    /// Up to this many bytes, a loop is faster than a call. (A plain loop would become a call.)
     const FEW: usize = 256;
     let stop = stop.min(dirty);
     if stop.saturating_sub(at) > FEW {
@@ -29,8 +27,7 @@ fn clean(base: *mut u8, at: usize, stop: usize, dirty: usize) {
         return;
     }
     for word in (at..stop).step_by(8) {
-        // SAFETY: the bytes are free slots of a page that this mutator claimed. Slots are multiples
-        // of 8.
+        // SAFETY: free slots, multiples of 8 bytes, of a page that this mutator claimed.
         unsafe { base.wrapping_add(word).cast::<u64>().write_volatile(0) };
     }
 }
@@ -87,8 +84,7 @@ impl Mutator {
             unsafe { hole.write(Hole { end: base.wrapping_add(until), next: ptr::null_mut() }) };
             match last.is_null() {
                 true => holes = hole,
-                // SAFETY: the hole was written just now. Nobody else uses free slots of a claimed
-                // page.
+                // SAFETY: the hole was written just now, in a page that this mutator claimed.
                 false => unsafe { (*last).next = hole },
             }
             last = hole;

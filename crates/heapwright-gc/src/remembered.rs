@@ -22,7 +22,7 @@
 //! heap take an eighth of the object's bytes, the whole object is remembered instead.
 //!
 //! Without memory to remember an object, the set is dropped, and the next collection is a major
-//! one. Called by `cycle` and `stores`; filled by `tracer`, and by stores.
+//! one. Called by `cycle`, `ages` and `moving`; filled by `tracer` and `stores`.
 
 use heapwright_substrate::address_map::MAP;
 

@@ -33,8 +33,7 @@ pub struct Runtime {
     /// The name of an object's type, for dumps and verifiers: a string that is never freed.
     pub type_name:
         Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> *const c_char>,
-    /// Returns the new size in bytes of an object that is about to move. 0: the object keeps its
-    /// size.
+    /// Returns the new size in bytes of an object that is about to move, or 0 for the size it has.
     pub wanted: Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> usize>,
     /// An object has moved to `to`, into a slot of `size` bytes. Its old address `from` is only a
     /// number. The callback may change the object, but stores no reference into it, because no
@@ -117,13 +116,11 @@ impl Runtime {
     #[inline]
     pub(crate) fn trace(&self, tracer: &Tracer, object: *mut u8) -> bool {
         if let Some(trace) = self.trace {
-            // SAFETY: the object is the heap's. The runtime keeps its functions valid as long as
-            // the heap.
+            // SAFETY: the object is the heap's. The functions are valid as long as the heap.
             unsafe { trace(tracer, object.cast(), self.data) };
         } else if let Some(trace) = self.trace_kind {
             let kind = object_kind(object).unwrap_or(TRACED);
-            // SAFETY: the object is the heap's. The runtime keeps its functions valid as long as
-            // the heap.
+            // SAFETY: the object is the heap's. The functions are valid as long as the heap.
             unsafe { trace(tracer, object.cast(), kind, self.data) };
         } else {
             return false;
@@ -165,8 +162,7 @@ impl Runtime {
     }
 
     pub(crate) fn wanted(&self, object: *mut u8) -> Option<usize> {
-        // SAFETY: the object is the heap's. The runtime keeps its functions valid as long as the
-        // heap.
+        // SAFETY: the object is the heap's. The functions are valid as long as the heap.
         let wanted = self.wanted.map_or(0, |wanted| unsafe { wanted(object.cast(), self.data) });
         (wanted != 0).then_some(wanted)
     }
@@ -207,8 +203,7 @@ impl Runtime {
 
     /// The name of an object's type, or null.
     pub(crate) fn type_name(&self, object: *const u8) -> *const c_char {
-        // SAFETY: the object is the heap's. The runtime keeps its functions valid as long as the
-        // heap.
+        // SAFETY: the object is the heap's. The functions are valid as long as the heap.
         self.type_name.map_or(ptr::null(), |name| unsafe { name(object.cast(), self.data) })
     }
 }

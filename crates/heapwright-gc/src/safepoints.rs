@@ -6,7 +6,7 @@
 //! ```
 //!
 //! If a thread waits for one heap, its mutators in all other heaps leave (see `world`). Called by
-//! `cycle`, `allocation`, `attach` and `raw`.
+//! `cycle`, `allocation`, `attach`, `walk` and `raw`.
 
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
@@ -21,7 +21,7 @@ use super::world::{self, Handshake, Stop, World};
 
 const LONG: u64 = 1_000_000_000;
 
-/// The mutator's thread attached the mutator, or entered with it by itself.
+/// The thread attached the mutator (not by `attach_unwatched`), or entered with it.
 const CAME: usize = 1;
 /// The thread attached the mutator, so the thread's end detaches it.
 pub(super) const ATTACHED: usize = 2;

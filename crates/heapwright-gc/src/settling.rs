@@ -1,5 +1,4 @@
-//! Settling: weak references, ephemerons, guardians and finalizers, when nothing else is left to
-//! mark.
+//! Settling: weak references, ephemerons, guardians, finalizers, when nothing else is left to mark.
 //!
 //! ```text
 //!   CONTEXTS  GUARDIANS  REGISTERED    objects that are kept with marked objects
@@ -181,8 +180,7 @@ impl Trace {
         kept
     }
 
-    /// Visits all waiting ephemerons, after marks without a lookup. Returns whether it marked any
-    /// value.
+    /// Visits all waiting ephemerons, after marks without a lookup. Returns whether it marked any.
     fn visit_ephemerons(&self, tracer: &Tracer) -> bool {
         let mut found = false;
         let waiting = self.weak.waiting.lock();

@@ -38,10 +38,10 @@ pub(super) struct Sizing {
     balance: Num,
     /// Bytes that may be allocated until the next collection ends, plus 1. 0: the factor decides.
     room: Num,
-    /// The time when marking last ended. `swept`: nanoseconds of sweeping until then.
+    /// The time of the last measurement. `swept`: nanoseconds of sweeping until then.
     ended: Num,
     swept: Num,
-    /// CPU time of this cycle's finished marking steps.
+    /// CPU time of marking steps since the last measurement.
     marking: Num,
     allocated: Num,
     marked: Num,

@@ -257,7 +257,6 @@ impl Space {
         Some(page)
     }
 
-    /// Takes an empty page.
     pub(super) fn take_empty(&self, wanted: Wanted) -> Option<&Page> {
         let mut lists = self.lists.lock();
         let page = lists.take_empty(&self.pages)?;

@@ -1,5 +1,4 @@
-//! The stages of settling: how far a collection has judged weak references, guardians and
-//! finalizers.
+//! The stages of settling: how far a collection has judged weak references, guardians, finalizers.
 //!
 //! Between two steps, a collection remembers only this of its visits. Part of `trace`; read by
 //! `tracer`, which looks marked objects up, and by mutators.

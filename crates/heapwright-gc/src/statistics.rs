@@ -10,7 +10,7 @@ use heapwright_substrate::size_class::UNIT;
 const _: () = assert!(POOLS == GC_POOLS);
 
 impl Heap {
-    /// Returns the statistics. Walks the mutators, and takes the heap's lock once.
+    /// Returns the statistics. Walks the mutators, and takes the lock of the page lists once.
     pub(super) fn statistics(&self) -> Statistics {
         let mut pool = [PoolStatistics::default(); POOLS];
         let lists = self.space.lists.lock();

@@ -21,8 +21,7 @@ use super::phase::Phase;
 use super::remembered::PLACE;
 use super::tracer::{TraceSlot, Tracer};
 
-/// A place in a large object that was stored into, and the function that traces it. A null place is
-/// ignored.
+/// A place in a large object that was stored into, or null, and the function that traces the place.
 type Place = (*mut u8, TraceSlot);
 
 const _: () = assert!(size_of::<Place>() == PLACE);
@@ -144,7 +143,8 @@ impl Tracer {
         }
     }
 
-    /// Notes a store of a reference to `child` into a slot of `parent`, or null if it is not known.
+    /// Notes a store of a reference to `child` into a slot of `parent`. The slot is null if it is
+    /// not known. The parent is null if it is a root.
     pub(super) fn note_store(&self, parent: *mut u8, slot: *mut *mut u8, child: *mut u8) {
         let space = self.space();
         if space.candidate(child).is_none() {

@@ -472,7 +472,7 @@ fn a_refusal_at_any_point_loses_nothing() {
 #[test]
 fn a_limit_may_change_while_it_is_reached() {
     let freed = Freed::default();
-    // More pairs than fit below the limit: two pages of slots of 24 bytes.
+    // More pairs than fit below the limit: two pages of slots of 32 bytes.
     let (pairs, most) = (if cfg!(miri) { 6_000 } else { 100_000 }, 128 << 10);
     let (heap, mutator) = attached(Options { most, ..Options::new() }, runtime(&freed));
     // SAFETY: the handle leads to all objects in use.

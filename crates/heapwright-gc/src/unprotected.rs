@@ -5,7 +5,7 @@
 //!   unprotected   | object | object | ...      not roots; dead ones are dropped when marking ends
 //!
 //!   minor collection     each old one is traced, with or without a store into it
-//!   marking in steps     each that was traced is traced again in the last step, with the roots
+//!   marking in steps     each that was traced is traced again whenever the roots are reported
 //!   moving               their objects stay in place, unless the runtime changes references itself
 //! ```
 //!
@@ -23,8 +23,7 @@ pub(super) struct Unprotected {
 
 struct Objects(Array<*mut u8>);
 
-// SAFETY: objects are memory of the heap that this is part of. A lock around this orders all
-// accesses.
+// SAFETY: objects are memory of the heap. A lock around this orders all accesses.
 unsafe impl Send for Objects {}
 
 impl Unprotected {

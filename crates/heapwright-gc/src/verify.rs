@@ -36,7 +36,7 @@ const BEEN: usize = 1;
 
 const SOURCES: [&str; 4] =
     ["a handle", "a finalizer that is due", "the runtime's roots", "a stack"];
-/// The source of paths that begin at a kept object, except those of guardians (see `kept`).
+/// The source of paths that begin at a kept object (see `kept`).
 const KEPT: &str = "a guardian, or a finalizer that is not due,";
 
 struct Walk<'a> {

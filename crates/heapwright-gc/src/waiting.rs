@@ -5,9 +5,8 @@
 //!   <-- WaitLimit.looks -->          <------------ WaitLimit.then ------------->
 //! ```
 //!
-//! Most waits of a mutator are shorter than a sleep and a wake-up. No protocol relies on the
-//! timeout of a sleep: under loom only a wake-up ends it. Used by `world`, `gang`, `help` and
-//! `helpers`.
+//! Most waits of a mutator are shorter than a sleep and a wake-up. No protocol relies on a sleep's
+//! timeout: under loom only a wake-up ends it. Used by `world`, `gang`, `help` and `helpers`.
 
 use heapwright_substrate::sync::atomic::AtomicU32;
 
@@ -21,7 +20,6 @@ pub(super) struct WaitLimit {
 #[derive(Clone, Copy)]
 pub(super) enum Then {
     Return,
-    /// Sleep, until woken.
     Sleep,
     /// Sleep, for so many nanoseconds at most.
     SleepFor(u64),
@@ -45,7 +43,7 @@ pub(super) fn wait(word: &AtomicU32, expected: u32, limit: WaitLimit) {
     }
 }
 
-/// As above, for loom, which knows no time.
+/// Waits until it is woken: loom knows no time.
 #[cfg(loom)]
 pub(super) fn wait(word: &AtomicU32, expected: u32, _limit: WaitLimit) {
     heapwright_substrate::sync::futex_wait(word, expected);

@@ -24,7 +24,7 @@
 //! object is looked up in a table of their keys (see `ephemerons`).
 //!
 //! **Generations.** An object with a weak reference to a young object is traced like any other.
-//! Minor collections look only at some of the handles (see `weak_cells`). Filled by `tracer`;
+//! Minor collections look only at some of the weak handles (see `weak_cells`). Filled by `tracer`;
 //! processed by `settling`.
 
 use heapwright_substrate::sync::Lock;

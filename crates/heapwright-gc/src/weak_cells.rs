@@ -1,5 +1,4 @@
-//! Weak cells: the runtime's handles that keep no object, and the choice of cells that a collection
-//! looks at.
+//! Weak cells: handles that keep no object, and the choice of cells that a collection looks at.
 //!
 //! ```text
 //!   block    | cell | cell | cell | ...     64 KiB: an object, null, or a free cell's link

@@ -43,8 +43,7 @@ const ELSEWHERE: u32 = 3;
 const UNTIL_IT_GOES_ON: WaitLimit = WaitLimit { looks: 200, then: Then::Sleep };
 /// How long the collector waits. Mutators mostly stop within a few microseconds.
 const UNTIL_ALL_STOPPED: WaitLimit = WaitLimit { looks: 1000, then: Then::SleepFor(1_000_000) };
-/// How long helping threads wait, at first. A step is short, and a sleeping thread wakes too late
-/// for it.
+/// How long helping threads wait, at first: a sleeping thread would wake too late for a short step.
 const A_MOMENT: WaitLimit = WaitLimit { looks: 8, then: Then::Return };
 const MOMENTS: u32 = 500;
 const A_WHILE: WaitLimit = WaitLimit { looks: 0, then: Then::SleepFor(1_000_000) };
@@ -144,8 +143,7 @@ pub(crate) enum Stop {
 /// Calls the closure for each mutator of a thread.
 pub(crate) type Seats<'a, 'w> = &'a dyn Fn(&mut dyn FnMut(&'w World, &'w Handshake));
 
-/// The closure for a world and the calling thread's handshake in it. Returns false to end the
-/// calls.
+/// The closure for a world and the caller's handshake in it. Returns false to end the calls.
 pub(crate) type WithWorld<'a, 'w> = &'a mut dyn FnMut(&'w World, Option<&'w Handshake>) -> bool;
 
 pub(crate) type Worlds<'a, 'w> = &'a dyn Fn(WithWorld<'_, 'w>);
@@ -421,8 +419,7 @@ impl World {
     /// If the world is to stop, parks the mutator until the world goes on. Meanwhile calls `help`
     /// repeatedly. `help` returns when there is no work.
     pub(crate) fn rest(&self, handshake: &Handshake, mut help: impl FnMut()) {
-        // Acquire, as in `try_enter`: another collection may have run between the wait and this
-        // load.
+        // Acquire, as in `try_enter`: another collection may have run since the wait.
         while self.stop.load(Ordering::Acquire) != 0 {
             self.stand(handshake, PARKED);
             let mut moments = 0;

@@ -1,7 +1,7 @@
 //! A buffer: room for some values, part of it in use. The collections are built on it.
 //!
 //! ```text
-//!   object   | header | capacity | first | start | length | ring of `capacity` places ............ |
+//!   object   | header | capacity | first | start | length | ring of `capacity` places .......... |
 //!                                  ^ number of the first value: grows when that value is taken
 //!                                          ^ its place; value n lies at (start + n) mod capacity
 //! ```
@@ -124,7 +124,7 @@ impl<T> Buffer<'_, T> {
     }
 
     unsafe fn from_object(object: *mut u8) -> Self {
-        // SAFETY: by the contract: an object with a buffer.
+        // SAFETY: the object is such a buffer, so it does not lie at null.
         Self { at: unsafe { NonNull::new_unchecked(object.cast()) }, of: PhantomData }
     }
 }

@@ -65,8 +65,7 @@ impl<T: Trace> Cell<T> {
     #[inline]
     pub fn replace<'gc, P: Object<'gc>>(&self, mc: &Mutation<'gc>, parent: P, value: T) -> T {
         touch(mc, parent, self);
-        // SAFETY: no reference to the value exists: it is only copied, or traced while no mutation
-        // runs.
+        // SAFETY: the value is only copied, or traced while no mutation runs.
         unsafe { self.value.get().replace(value) }
     }
 }

@@ -6,10 +6,8 @@
 //!                 found by a      kept, with all    with a mutation   \
 //!                 collection      that it leads to                     +-> stored: reachable again
 //! ```
-//!
 //! `Drop` of a value in a realm must use no reference, because the objects that the value led to
-//! may be gone. A finalizer may use these objects, for example to update a table in the realm, or
-//! to return a resource to a pool. The rules:
+//! may be gone. A finalizer may use these objects, for example to update a table. The rules:
 //!
 //! - *When.* A collection that finds a value unreachable makes its finalizer due. (A minor
 //!   collection finds only young values.) Only [`Realm::run_finalizers`] calls finalizers, on the
@@ -24,14 +22,12 @@
 //!   finalizer. A value that is registered twice is finalized twice.
 //! - *Resurrection.* A value that a finalizer makes reachable from the root lives on, with all that
 //!   it leads to. Weak references that were emptied stay empty.
-//! - *Threads.* In a [`SendRealm`](super::send::SendRealm) any thread may call the finalizer, so
-//!   only types that are `Send` ([`Trace::SENDS`]) may be registered.
-//! - *Panics* go to the caller of [`Realm::run_finalizers`]. The finalizer that panicked is not
-//!   called again. The others are still due.
+//! - *Threads.* In a [`SendRealm`](super::send::SendRealm) only types that are `Send`
+//!   ([`Trace::SENDS`]) may be registered, because any thread may call the finalizer.
+//! - *Panics* go to the caller. The finalizer is not called again. The others are still due.
 //!
 //! Why this is sound: a mutation that registers a finalizer for a `Gc<'gc, T>` works for every
-//! lifetime `'gc`. So the finalizer is valid for the lifetime of a later mutation, too. The same
-//! holds for the type's `Trace`.
+//! lifetime `'gc`. So the finalizer is valid for the lifetime of a later mutation, too.
 
 use core::marker::PhantomData;
 use core::ptr;
@@ -146,8 +142,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
             while count < most
                 && let Some((object, finalizer)) = self.mutator.take_due()
             {
-                // SAFETY: `Mutation::finalize` put it there, and a realm's finalizers are all from
-                // there.
+                // SAFETY: a realm's finalizers all have a `&'static Finalizer` as their context.
                 let finalizer: &'static Finalizer = unsafe { &*finalizer.cast() };
                 // SAFETY: the finalizer is of the object's type, by the registration. The object
                 // was due, so it is there, and nothing is collected.

@@ -30,7 +30,7 @@
 //! **Stores.** Every holder of a `Gc` shares the object, so the object changes through cells: a
 //! [`Cell`] for values that are copied, a [`Lock`] for values that are borrowed. See `cells`.
 //!
-//! **Programs that do not compile**, each beside one that does:
+//! **Programs that do not compile**, and similar ones that do:
 //!
 //! ```
 //! # use heapwright::{Rootable, gc::{Cell, Gc, Realm}};
@@ -181,6 +181,7 @@
 //! - `trace`: the trait; `standard`: the types of core and std that implement it
 //! - `weak`: references that keep no object alive; `finalize`: functions for unreachable values
 //! - `send`: realms that move between threads
+//! - `printing`: `Debug` of values that lead to themselves; `copied`: references that are `Copy`
 //!
 //! One thread uses a realm at a time. Threads of the heap's own may call `trace`, which only reads,
 //! while no `mutate` runs.

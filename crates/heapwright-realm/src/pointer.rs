@@ -208,7 +208,7 @@ impl<'gc, T> Gc<'gc, T> {
     /// The object is of the realm with this brand, and holds a value of this type.
     #[inline]
     pub(super) unsafe fn from_object(object: *mut u8) -> Self {
-        // SAFETY: by the contract: objects are not at null.
+        // SAFETY: objects are not at null.
         Self { at: unsafe { NonNull::new_unchecked(object.cast()) }, brand: PhantomData }
     }
 
@@ -232,8 +232,7 @@ impl<'gc> Mutation<'gc> {
     ///
     /// # Errors
     ///
-    /// Returns the value if there is no memory, or if the limit leaves none until the next
-    /// collection.
+    /// Returns the value if the system has no memory, or the limit leaves none.
     ///
     /// # Panics
     ///
@@ -352,8 +351,7 @@ unsafe impl<T: Send> Send for Gc<'static, T> {}
 unsafe impl<T: Trace> Trace for Gc<'_, T> {
     #[inline]
     fn trace(&self, tracer: &Tracer) {
-        // SAFETY: the slot leads to the object until a store replaces it, which the barrier
-        // reports.
+        // SAFETY: the slot leads to the object until a store, which the barrier reports.
         unsafe { tracer.mark_slot(ptr::from_ref(&self.at).cast_mut().cast()) };
     }
 }

@@ -94,8 +94,7 @@ unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void)
 
 unsafe extern "C" fn free(object: *mut c_void, _: usize, _: *mut c_void) {
     unwinding::caught(|| {
-        // SAFETY: an object of a realm begins with a header, or with zero; it is dead, and dropped
-        // once.
+        // SAFETY: an object of a realm begins with a header, or with zero. It is dead.
         unsafe { Header::drop(object.cast()) };
     });
 }
@@ -150,7 +149,8 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
         };
         let heap = raw::Heap::new(options, runtime).expect("memory for a realm");
         let mutator = heap.attach_unwatched().expect("memory for a realm");
-        // SAFETY: the runtime's functions report roots and objects by the types' `Trace`.
+        // SAFETY: the runtime's functions report the references of objects by the types' `Trace`.
+        // The cell is the only root.
         let cell = unsafe { mutator.new_root(core::ptr::null_mut()) }.expect("memory for a realm");
         let realm = Self {
             mutator: core::mem::ManuallyDrop::new(mutator),
@@ -167,8 +167,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
             // SAFETY: the realm's cell; no collection runs before it leads to the root.
             unsafe { realm.root.write(object) };
         };
-        // SAFETY: no collection runs while `make` runs, and only the root, in the realm's cell,
-        // leaves `make`.
+        // SAFETY: only the root, in the realm's cell, leaves `make`.
         unsafe { realm.here().held(make) };
         realm
     }
@@ -276,8 +275,8 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
         unsafe { self.here().compact() };
     }
 
-    /// Does the same as [`Realm::compact`] in steps, by [`Realm::step`]. A realm with `compact` in
-    /// its options compacts by itself when it has many more pages than its goal allows.
+    /// Makes a compaction due, which [`Realm::step`] runs in steps. Empty pages stay. A realm with
+    /// `compact` in its options compacts by itself if it has many more pages than its goal allows.
     pub fn ask_compact(&mut self) {
         // SAFETY: no reference is left but those in the heap.
         unsafe { self.mutator.ask_compact() };

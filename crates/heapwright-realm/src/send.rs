@@ -1,7 +1,7 @@
 //! Realms that go from thread to thread.
 //!
 //! ```text
-//!   thread A   mutate, mutate, step |                      | mutate ...       one at a time: `&mut`
+//!   thread A   mutate, mutate, step |                      | mutate ...      one at a time: `&mut`
 //!   thread B                        | step, mutate, mutate |
 //! ```
 //!

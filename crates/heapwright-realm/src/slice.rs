@@ -75,7 +75,7 @@ impl<'gc, T> Slice<'gc, T> {
     }
 
     unsafe fn from_object(object: *mut u8) -> Self {
-        // SAFETY: by the contract: an object with such an array.
+        // SAFETY: the object is such an array, so it does not lie at null.
         Self { at: unsafe { NonNull::new_unchecked(object.cast()) }, of: PhantomData }
     }
 }

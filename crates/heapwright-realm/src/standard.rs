@@ -323,8 +323,7 @@ mod of_std {
     #[inline]
     fn owned<T: Trace>(value: &T, tracer: &Tracer, inside: impl FnOnce(&Tracer)) {
         let place = core::ptr::from_ref(value).cast_mut().cast();
-        // SAFETY: `place` is a `T`. The value does not move while it is traced, because no mutation
-        // runs.
+        // SAFETY: `place` is a `T`, and stays one while it is traced, because no mutation runs.
         unsafe { tracer.owned(place, report::<T>, inside) };
     }
 
@@ -361,8 +360,7 @@ mod of_std {
 
     macro_rules! collection {
         ($of:ident<$($name:ident),*>) => {
-            // SAFETY: all items are reported. The hasher or the order is 'static, and holds no
-            // reference.
+            // SAFETY: all items are reported. A 'static hasher holds no reference.
             unsafe impl<$($name: Trace),*> Trace for $of<$($name),*> {
                 const DROPS_ANYWHERE: bool = $($name::DROPS_ANYWHERE)&&*;
                 fn trace(&self, tracer: &Tracer) {

@@ -6,8 +6,7 @@
 //! ```
 //!
 //! Text that was added never changes in its buffer. New text goes behind it, and growing or
-//! clearing takes another buffer. So the text can be lent for the whole mutation, even while more
-//! is added.
+//! clearing takes another buffer. So text can be lent for the whole mutation, while more is added.
 
 use core::fmt::{self, Write};
 
@@ -70,8 +69,7 @@ impl<'gc> StrBuilder<'gc> {
     /// Returns the current text, without later additions. Constant time.
     #[must_use]
     pub fn as_str(self) -> &'gc str {
-        // SAFETY: bytes that were added are never changed where they lie: `push_str` adds behind
-        // them.
+        // SAFETY: bytes that were added never change: `push_str` adds behind them.
         let bytes = self.0.buffer().map_or(&[][..], |buffer| unsafe { buffer.as_slice() });
         // SAFETY: the bytes are whole texts, one behind the other.
         unsafe { str::from_utf8_unchecked(bytes) }

@@ -1,7 +1,7 @@
 //! References of a realm that keep no object alive.
 //!
 //! ```text
-//!   Weak --> | header | object |            a box of its own in the heap, whose one reference is weak
+//!   Weak --> | header | object |            a box of its own in the heap, with one weak reference
 //!   Ephemeron --> | header | key | value |
 //! ```
 //!
@@ -31,8 +31,7 @@ impl<const N: usize> Box<N> {
 // SAFETY: the weak reference is reported as weak, and lies in its object while that lives.
 unsafe impl Trace for Box<1> {
     fn trace(&self, tracer: &Tracer) {
-        // SAFETY: the weak reference lies in the object that is traced, for as long as that
-        // lives.
+        // SAFETY: the weak reference lies in the object that is traced.
         unsafe { tracer.mark_weak(self.0.get().cast()) };
     }
 }
@@ -46,8 +45,7 @@ unsafe impl Trace for Box<2> {
     }
 }
 
-/// A reference that does not keep its value alive, and is empty when the value has died. It is
-/// `Copy`.
+/// A reference that does not keep its value alive. It is empty when the value has died, and `Copy`.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Cell, Gc, Realm, Weak}};
@@ -98,8 +96,7 @@ unsafe impl<T: Trace> Trace for Weak<'_, T> {
     }
 }
 
-/// A value that lives as long as its key. The ephemeron is empty when the key has died. It is
-/// `Copy`.
+/// A value that lives as long as its key. An ephemeron is `Copy`, and empty when the key has died.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Cell, Ephemeron, Gc, Realm}};

@@ -8,8 +8,9 @@
 //!   canary of the work     read by workers, written by the thread that closed the gang
 //! ```
 //!
-//! A lost item's canary is untouched at the end, that of an item taken twice is touched twice. A
-//! worker that is not woken sleeps for ever, which loom reports (see `sync::modelled`).
+//! The canary of a lost item is untouched at the end. The canary of an item that was taken twice is
+//! touched twice. A worker that is not woken sleeps for ever, which loom reports (see
+//! `sync::modelled`).
 
 extern crate std;
 

@@ -123,8 +123,7 @@ impl Scene {
     }
 }
 
-/// Runs threads that each do something with a scene, and a thread that queries it. The answer must
-/// be `found`.
+/// Runs threads that each do something with a scene, and a thread that must always see `found`.
 ///
 /// Loom tries other orders from the last access to a word on. A thread that changes a word mostly
 /// reads the word before. So the querying thread starts first in one model, and last in the other.

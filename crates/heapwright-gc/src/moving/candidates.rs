@@ -1,8 +1,8 @@
 //! Candidates: choosing the pages whose objects are to be moved.
 //!
 //! ```text
-//!   NO_PLAN --wanted--> COUNTING: a census of each page list --> CHOOSING: which pages go --> READY
-//!                       <------- some pages at a time, until the deadline ------->
+//!   NO_PLAN --wanted--> COUNTING: a census of page lists --> CHOOSING: which pages go --> READY
+//!                       <------- some pages at a time, until the deadline ------>
 //! ```
 //!
 //! The choice itself is arithmetic, in `plan`. Pages with a pinned object are never chosen. Other

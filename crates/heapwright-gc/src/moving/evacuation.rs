@@ -1,8 +1,8 @@
 //! Evacuation: a step that moves objects, and the end of the last step.
 //!
 //! ```text
-//!   step    new objects are scanned --> roots that cannot be changed pin their pages --> a page at a
-//!           time: copy, forward, change the slots noted with the page --> roots are changed
+//!   step    new objects are scanned --> roots that cannot be changed pin their pages -->
+//!           page by page: copy, forward, change slots noted with the page --> roots are changed
 //!
 //!   last    the remembered set is changed; the sweep begins, and gives evacuated pages back
 //! ```
@@ -243,8 +243,7 @@ impl<A: Around> Step<'_, A> {
             return;
         }
         if let Some(to) = page.moved_to(offset) {
-            // SAFETY: the slot is in an existing object. Nobody else reads it, because the world is
-            // stopped.
+            // SAFETY: the slot is in an existing object, and no mutator runs.
             unsafe { slot.write(to) };
         }
     }

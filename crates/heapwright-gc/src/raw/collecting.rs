@@ -4,8 +4,9 @@ use super::super::heap::Heap;
 use super::Mutator;
 
 impl Mutator {
-    /// Collects for about `budget` nanoseconds: sweeps, marks, and begins a cycle if one is due.
-    /// Returns whether no work is left.
+    /// Collects for about `budget` nanoseconds: moves, sweeps, marks, and begins a cycle if one is
+    /// due. In a heap that is not incremental, marking takes as long as it needs. Returns whether
+    /// no work is left.
     ///
     /// # Safety
     ///
@@ -80,7 +81,7 @@ impl Mutator {
         self.ask();
     }
 
-    /// Makes a collection due: the next step begins one.
+    /// Makes a collection due. The next step begins it, or the next allocation that needs a page.
     pub fn ask(&self) {
         self.heap().space.pacing.ask();
     }
@@ -116,7 +117,8 @@ impl Mutator {
         self.heap().trace.generations.is_major_owed()
     }
 
-    /// Keeps allocations from collecting, until [`Mutator::resume`]. Calls nest.
+    /// Defers collections. Until [`Mutator::resume`], allocations collect only if the system has no
+    /// memory or the limit leaves none. Calls nest.
     pub fn defer(&self) {
         self.inner().deferred.add(1);
     }

@@ -86,8 +86,7 @@ impl Mutator {
                 // the collector may use it, too.
                 unsafe { &*kept }.store(context, Ordering::Relaxed);
                 let context_pinned = self.heap().space.pin(context);
-                // SAFETY: the runtime registered the finalizer with `finalize`, and the object
-                // lives.
+                // SAFETY: the runtime registered the finalizer, and the object lives.
                 unsafe { (next.run)(next.object().cast(), next.context) };
                 if pinned {
                     self.heap().space.unpin(next.object());

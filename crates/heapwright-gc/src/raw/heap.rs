@@ -84,8 +84,7 @@ impl Heap {
         Some(mutator)
     }
 
-    /// As [`Heap::attach`], but the end of the thread does not detach the mutator, which may change
-    /// threads.
+    /// As [`Heap::attach`], for a mutator that may change threads: no thread's end detaches it.
     #[must_use]
     pub fn attach_unwatched(&self) -> Option<Mutator> {
         attached::Mutator::attach(self.inner()).map(Mutator::new)
@@ -128,7 +127,7 @@ impl Heap {
     }
 
     /// Returns the object that contains `address`, which may be any address. Takes constant time,
-    /// but for a newly allocated object, time linear in the number of mutators.
+    /// but for a new object or a free slot, time linear in the number of mutators.
     #[must_use]
     pub fn find(&self, address: *const u8) -> Option<*mut u8> {
         self.inner().find_fresh(address)
@@ -235,7 +234,8 @@ impl Heap {
         (self.inner().trace.guardians.pending(), self.inner().trace.unprotected.count())
     }
 
-    /// Gives all empty pages back to the window. Returns their bytes.
+    /// Gives all empty pages, and the process's free runs, to the kernel. Returns about how many
+    /// bytes of this heap the kernel took.
     pub fn trim(&self) -> usize {
         self.inner().space.trim()
     }

@@ -62,7 +62,8 @@ impl Mutator {
     }
 }
 
-/// Bytes of the slot of an object of any collected heap; 0 for any other address.
+/// Bytes of the slot of an object of any collected heap, or of a free slot in the first unit of one
+/// of its pages; 0 for an address in no page.
 #[must_use]
 pub fn object_size(object: *const u8) -> usize {
     let owner = MAP.lookup(object.addr()).1.owner();

@@ -1,8 +1,8 @@
 //! The mutator as a runtime sees it: attach, allocate, detach.
 //!
 //! ```text
-//!   Mutator --> slot of the registry of mutators, never freed; a pointer to its value is the C handle,
-//!               whose first fields the C header reads (see `shown`)
+//!   Mutator --> slot of the registry of mutators, never freed; a pointer to its value is the C
+//!               handle, whose first fields the C header reads (see `shown`)
 //! ```
 
 use core::ffi::c_void;
@@ -78,10 +78,11 @@ impl Mutator {
         inner::Mutator::detach(self.slot);
     }
 
-    /// Returns memory for an object of `size` bytes, zeroed if the object is traced. Returns null
-    /// if there is no memory under the limit, even after a collection, and the runtime's handler
-    /// gave up ([`Runtime::out_of_memory`](super::Runtime#structfield.out_of_memory)). For an
-    /// unknown kind the result is null, but a verified heap ends the program.
+    /// Returns memory for an object of `size` bytes, zeroed if the object is traced and the heap is
+    /// not [`uncleared`](super::Options#structfield.uncleared). Returns null if there is no memory
+    /// under the limit, even after a collection, and the runtime's handler gave up
+    /// ([`Runtime::out_of_memory`](super::Runtime#structfield.out_of_memory)). For an unknown kind
+    /// the result is null, but a verified heap ends the program.
     ///
     /// # Safety
     ///

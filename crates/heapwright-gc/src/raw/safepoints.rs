@@ -46,8 +46,8 @@ impl Mutator {
         result
     }
 
-    /// The first half of [`Mutator::away`], for callers that cannot pass a function. It does not
-    /// save the caller's registers for a scan of the stack; `hw_gc_leave` does.
+    /// The first half of [`Mutator::away`], for callers that cannot pass a function. A scan of the
+    /// stack begins in the calling frame. (That of [`save_and_leave`] begins in its caller.)
     ///
     /// # Safety
     ///
@@ -155,7 +155,6 @@ pub unsafe extern "C" fn save_and_leave(mutator: *mut c_void) {
 unsafe extern "C" fn leave_saved(mutator: *mut c_void) {
     // SAFETY: by the contract.
     let mutator = unsafe { Mutator::from_ptr(mutator) };
-    // SAFETY: by the contract.
     let mutator = mutator.inner();
     // Not `leave`: the scan must begin at the registers that the caller saved.
     mutator.heap().world.leave(&mutator.handshake);

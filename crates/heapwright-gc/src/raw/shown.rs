@@ -35,7 +35,7 @@ pub const MUTATOR: [(usize, usize); 9] = [
 /// Offsets and sizes of a tracer's next, end and by_slot.
 pub const TRACER: [(usize, usize); 3] =
     [place!(Tracer, next), place!(Tracer, end), place!(Tracer, by_slot)];
-/// The bit of a mutator's barrier that is set while objects are moved.
+/// The bit of a mutator's barrier for all stores: objects are to be moved, or the heap is verified.
 pub const MOVING: u32 = super::super::phase::MOVING;
 /// Offsets and sizes of a region's next, end, hole, slot and page.
 pub const REGION: [(usize, usize); 5] = [

@@ -6,7 +6,7 @@
 //!   runs managed code          AtWork     until its next safepoint a collector waits for it
 //!   is in native code, blocks  Away       between leave and enter: touches no object, nobody waits
 //!   is at a safepoint          Stopped    the world is stopped, and the thread helps to mark
-//!   comes back                 Away       enter waits while the world is stopped; try_enter does not
+//!   comes back                 Away       while the world is stopped, enter waits, try_enter fails
 //!   may not be interrupted     AtWork     defer: its allocations do not collect; it still stops
 //!   is a fiber, not running    nothing    its stack and values are roots of the runtime's
 //! ```

@@ -196,8 +196,7 @@ unsafe extern "C" fn trace_weak(tracer: &Tracer, object: *mut c_void, _: *mut c_
 fn a_weak_slot_of_an_object_without_barriers_follows_and_nothing_that_was_free_has_moved() {
     let heap = in_steps(Runtime { trace: Some(trace_weak), ..Runtime::new() });
     let inner = heap.inner();
-    // SAFETY: handles lead to all objects in use. Unreported stores go into an object without
-    // barriers.
+    // SAFETY: handles lead to all objects in use. All stores are reported, or need no report.
     unsafe {
         let mutator = heap.attach().unwrap();
         let holder = mutator.new_root(mutator.alloc(128, TRACED)).unwrap();

@@ -2,7 +2,7 @@
 //! marking.
 //!
 //! ```text
-//!   Ground { space, trace }     pages by hand: settling a page's cursor behind a slot takes the slot
+//!   Ground { space, trace }     pages by hand: a cursor that is settled behind a slot takes it
 //! ```
 
 extern crate std;

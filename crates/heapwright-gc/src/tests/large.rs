@@ -71,7 +71,7 @@ fn the_next_object_of_about_that_size_has_the_memory_of_a_dead_one() {
     assert_eq!(statistics.empty_bytes as usize, large::footprint(40_000));
     // A dead object is not found, though its page waits.
     assert_eq!(heap.find(first), None);
-    // A request an eighth smaller takes the page, and its object is zeroed.
+    // A slightly smaller request takes the page, and its object is zeroed.
     let traced = garbage(&mutator, 36_800, TRACED);
     assert_eq!(traced, first);
     // SAFETY: within the bytes of the object.

@@ -227,8 +227,7 @@ fn an_object_is_found_while_its_page_is_swept() {
     leave_root(mutator, root);
 }
 
-/// The error: the object was in a region when pages were searched, and in a page when regions were
-/// searched.
+/// The error: the object was in a region during the search of pages, and in a page afterwards.
 #[test]
 fn an_object_is_found_while_its_region_is_let_go_of() {
     // The third object fills a page, which releases the region; so does a collection.

@@ -177,7 +177,7 @@ impl Tracer {
         if self.look.get().is_null() { self.trace(object) } else { self.trace_all(object) }
     }
 
-    /// Processes an item that is no plain edge. Returns how many slots of a range were looked at.
+    /// Processes an item that is no plain edge. Returns how many edges the item counts as.
     #[cold]
     #[inline(never)]
     fn special(&self, item: *mut u8) -> usize {
@@ -231,8 +231,7 @@ impl Tracer {
                 RANGE => {
                     let slots: *mut *mut u8 = at.cast();
                     for n in 0..self.pop_count() {
-                        // SAFETY: the slot is in the range, which lies in a marked object. So it
-                        // exists.
+                        // SAFETY: the slot is in the range, which lies in a marked object.
                         let object = unsafe { slots.wrapping_add(n).read() };
                         if !object.is_null() && object.addr() & TAGS == 0 {
                             if self.slots_are() == Slots::Mark {

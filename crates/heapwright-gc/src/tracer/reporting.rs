@@ -3,7 +3,7 @@
 //! ```text
 //!   mark(object)         by its value: a store and an increment (see `stack`)
 //!   mark_slot(slot)      by its slot: the same, unless objects are to be moved  --> Slots
-//!   mark_movable(object) by its value; the runtime changes the reference itself if the object moves
+//!   mark_movable(object) by its value; the runtime changes the reference if the object moves
 //!   mark_range           many slots at once, read later
 //!   mark_weak, mark_ephemeron       noted for `weak`
 //!   mark_maybe, scan     words that may be anything
@@ -266,8 +266,7 @@ impl Tracer {
             trace.finalizers.lock().each_fresh(|fresh| is_due |= fresh == object);
         }
         if is_due {
-            // SAFETY: by the contract the slot is in the object that is traced. The world is
-            // stopped.
+            // SAFETY: the slot is in the object that is traced, and no mutator runs.
             unsafe { slot.write(ptr::null_mut()) };
         } else {
             self.edge(object);
@@ -335,7 +334,7 @@ impl Tracer {
         }
     }
 
-    /// Returns whether the slot needs more than the note.
+    /// Notes a slot, while objects are to be moved. Returns whether the slot needs more than that.
     fn goes_on_with(&self, slot: *mut *mut u8, object: *mut u8) -> bool {
         let slots = self.slots_are();
         let noted = matches!(slots, Slots::Mark | Slots::Note);
@@ -367,8 +366,7 @@ impl Tracer {
     pub unsafe fn scan(&self, from: *const u8, to: *const u8) {
         let mut at = from.wrapping_add(from.align_offset(size_of::<usize>())).cast::<*mut u8>();
         while at.wrapping_add(1).addr() <= to.addr() {
-            // SAFETY: the word is within the range, and aligned. Volatile: a stack may hold
-            // anything.
+            // SAFETY: the word is in the range, and aligned. Volatile: a stack may hold anything.
             self.mark_maybe(unsafe { at.read_volatile() });
             at = at.wrapping_add(1);
         }

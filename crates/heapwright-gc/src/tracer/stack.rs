@@ -202,8 +202,7 @@ impl Tracer {
             bytes = self.next.get().addr() - Self::items(newest).addr();
         }
         let mut older = self.older.get();
-        // SAFETY: the pointer is null, or leads to a chunk of this tracer's list, which has its
-        // count.
+        // SAFETY: the pointer is null, or leads to a chunk of this tracer's list.
         while let Some(chunk) = unsafe { older.as_ref() } {
             bytes += chunk.count * size_of::<usize>();
             older = chunk.next;

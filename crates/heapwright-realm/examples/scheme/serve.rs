@@ -2,7 +2,7 @@
 //! the process's memory and the waiting times of requests.
 //!
 //! ```text
-//!   request   | piece | pause | piece | pause | ...       a pause: the collector's work between pieces
+//!   request   | piece | pause | piece | pause | ...   a pause: the collector's work between pieces
 //! ```
 //!
 //! Times are wall-clock times, so they include other work of the machine. The collector's pauses

@@ -229,7 +229,7 @@ where
     ///
     /// # Panics
     ///
-    /// If there is no memory, or if there would be more than 2^30 keys.
+    /// If there is no memory, or if the map would need more than 2^30 places for entries.
     pub fn insert(self, mc: &Mutation<'gc>, key: K, value: V) -> Option<V> {
         let (found, mut hash) = self.find(&key);
         let entries = self.entries();

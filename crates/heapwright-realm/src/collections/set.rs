@@ -88,7 +88,7 @@ where
     ///
     /// # Panics
     ///
-    /// If there is no memory, or if there would be more than 2^30 keys.
+    /// If there is no memory, or if the set would need more than 2^30 places for keys.
     pub fn insert(self, mc: &Mutation<'gc>, key: K) -> bool {
         self.0.insert(mc, key, ()).is_none()
     }

@@ -122,8 +122,7 @@ impl Hasher for BadHasher {
     }
 }
 
-/// Checks the index: a word behind a free one is in its own place, and words in a row are in Robin
-/// Hood order.
+/// Checks that a word behind a free one is in its own place, and others are in Robin Hood order.
 fn check_index<'gc, S: BuildHasher + 'static>(map: Map<'gc, u32, u32, S>) {
     let body = map.0.as_ref();
     let Some(index) = body.index.get() else { return };

@@ -40,8 +40,7 @@ unsafe impl<K: Copy + Trace, S: 'static> Trace for Set<'_, K, S> {
     }
 }
 
-// SAFETY: entries and index are reported; the count and the hasher, which is 'static, hold no
-// reference.
+// SAFETY: entries and index are reported. A count and a 'static hasher hold no reference.
 unsafe impl<K: Copy + Trace, V: Copy + Trace, S: 'static> Trace for Body<'_, K, V, S> {
     fn trace(&self, tracer: &Tracer) {
         let Self { entries, index, live: _, hasher: _ } = self;
