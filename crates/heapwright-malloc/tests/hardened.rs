@@ -84,6 +84,7 @@ fn right_programs() {
             "moves",
             "goes-back",
             "no-bytes",
+            "walk",
             "huge",
             "large-again",
             "consumers",

@@ -13,7 +13,7 @@ use crate::sync::atomic::Ordering;
 pub struct Block {
     /// The address of the first byte.
     pub address: usize,
-    /// The bytes requested, for a slot of the hardened heap or a guarded block; else the usable
+    /// The bytes requested, for a block of the hardened heap or a guarded block; else the usable
     /// bytes.
     pub size: usize,
     /// The id of the block's cache or heap; 0 for large blocks of the process's heap.
@@ -67,13 +67,12 @@ pub fn walk(visit: &mut dyn FnMut(Block) -> bool) -> bool {
             }
             Kind::LargeHead => {
                 let record = MAP.record(unit);
-                let block = Block {
-                    address,
-                    size: large_block::usable(record),
-                    owner: record.heap.load(Ordering::Relaxed),
-                    in_use: true,
+                let owner = record.heap.load(Ordering::Relaxed);
+                let (size, in_use) = match hardened::extent(address) {
+                    Some(Extent { size, is_live, .. }) => (size, is_live),
+                    None => (large_block::usable(record), true),
                 };
-                if !visit(block) {
+                if !visit(Block { address, size, owner, in_use }) {
                     return false;
                 }
             }

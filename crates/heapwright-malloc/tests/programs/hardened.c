@@ -2,9 +2,11 @@
  * One misuse, or correct use, of the hardened heap. The first word names it.
  */
 #include "check.h"
+#include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
@@ -172,6 +174,43 @@ static void no_bytes(void)
 }
 
 /* A block that is longer than all waiting blocks may wait. It must neither be lost nor push others out. */
+/* An hw_block. */
+struct seen {
+    void *address;
+    size_t size;
+    unsigned owner;
+    bool in_use;
+};
+
+struct sought {
+    void *address;
+    struct seen found;
+};
+
+static bool look(const struct seen *seen, void *context)
+{
+    struct sought *sought = context;
+    if (seen->address == sought->address)
+        sought->found = *seen;
+    return true;
+}
+
+/* A walk says how many bytes were asked for, and which blocks are free. Freed large blocks wait
+ * before they are handed out again. */
+static void is_walked(void)
+{
+    bool (*walk)(bool (*)(const struct seen *, void *), void *) =
+        dlsym(RTLD_DEFAULT, "hw_heap_walk");
+    CHECK(walk != NULL);
+    for (size_t size = 100; size < 10000000; size = size * 5 + 1) {
+        struct sought sought = {.address = malloc(size)};
+        CHECK(walk(look, &sought) && sought.found.in_use && sought.found.size == size);
+        free(sought.address);
+        sought.found.in_use = false;
+        CHECK(walk(look, &sought) && !sought.found.in_use);
+    }
+}
+
 static void huge(void)
 {
     for (int i = 0; i < 5000; i++) {
@@ -467,7 +506,7 @@ int main(int argc, char **argv)
 {
     CHECK(argc >= 3);
     static const struct { const char *name; void (*run)(void); } right[] = {
-        { "sizes", exact_sizes }, { "in-place", in_place }, { "no-bytes", no_bytes },
+        { "sizes", exact_sizes }, { "in-place", in_place }, { "no-bytes", no_bytes }, { "walk", is_walked },
         { "moves", moves }, { "goes-back", goes_back }, { "large-again", large_blocks_again },
         { "huge", huge }, { "consumers", consumers }, { "forks", forks },
         { "handlers", ends_in_handlers },
