@@ -14,7 +14,7 @@
 //! installed, because the signal must not kill a thread that answers too late.
 //!
 //! A thread that blocks the signal by a raw system call, or is stuck in the kernel, does not answer
-//! in time, and continues to run. A system call that the signal ends is made again (`interrupted`).
+//! in time. It continues to run. A system call that the signal ends is made again (`interrupted`).
 //! `debug::leaks` calls this module. It holds the heap's locks, so no stopped thread is inside the
 //! heap.
 
