@@ -357,7 +357,7 @@ impl AddressMap {
         if unit >= limit {
             return (unit, Entry::FOREIGN);
         }
-        // SAFETY: checked above.
+        // SAFETY: `unit` is below the limit.
         (unit, unsafe { self.entry(unit) })
     }
 
@@ -367,7 +367,7 @@ impl AddressMap {
         if unit >= self.limit.load(Ordering::Acquire) {
             return Kind::Foreign;
         }
-        // SAFETY: checked above.
+        // SAFETY: `unit` is below the limit.
         self.kind_of(unit, unsafe { self.entry(unit) })
     }
 

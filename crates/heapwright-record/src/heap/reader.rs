@@ -25,7 +25,7 @@ use crate::problem::{Fault, Problem};
 ///                         old; a frame begins young
 /// ```
 ///
-/// n is LEB128, and +-n zigzag before that. A place is an address, turned right by 3 bits. In version
+/// n: LEB128; +-n: zigzag, then LEB128. A place is an address, turned right by 3 bits. In version
 /// 1, pages have no `aside`, `pins`, `moved in` and `old`, and there is no Age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -7,7 +7,7 @@
 //!
 //! The kernel itself restarts most calls (SA_RESTART), but not `poll`, `pause`, `epoll_wait` and
 //! their like. Without this, the program would see a signal that it never got. A relative timeout
-//! begins anew.
+//! begins again.
 //!
 //! Used by `standstill`. A call is made again only if no other signal waits: that signal may be the
 //! reason for EINTR, or is to end the call.

@@ -1,4 +1,5 @@
 //! Reservations that heapwright made for itself. A leak check skips their contents.
+//!
 //! ```text
 //!   table    | start, end | start, end | 0, 0 | ...        256 places, any order
 //! ```

@@ -266,7 +266,7 @@ fn install() -> bool {
     // This only reads the previous handler, because a signal of another sender may arrive as soon
     // as the new handler is installed. SAFETY: `old` has the kernel's layout and is writable.
     unsafe { libc::syscall(libc::SYS_rt_sigaction, SIGNAL, ptr::null::<KernelAction>(), place, 8) };
-    // SAFETY: zeroes, or what the kernel wrote.
+    // SAFETY: the kernel wrote it, or it is zeroed, which is valid.
     let old = unsafe { old.assume_init() };
     if old.handler != new.handler {
         BEFORE.store(old.handler, Ordering::Release);
