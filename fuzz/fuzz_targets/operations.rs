@@ -77,7 +77,7 @@ enum Op {
     },
 }
 
-/// Blocks that are kept for signal handlers (`cache::central`).
+/// Blocks that are kept for signal handlers (`cache::deferred`).
 const RESERVED: u64 = 4 * 16 + 2 * 2;
 
 struct Block {

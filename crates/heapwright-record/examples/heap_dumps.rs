@@ -5,9 +5,9 @@
 //! ```
 //!
 //! OBJECTS objects of 16 to 112 bytes lie in pages of 64 KiB that are nine tenths full. Each object
-//! has three references. Most objects are old, and one page in 50 is pinned. SHAPE says where the
-//! references lead: `tree` (to two children, and anywhere), `list` (to the next object, and to two
-//! earlier ones), `random` (anywhere).
+//! has up to three references. Most objects are old, and one page in 50 is pinned. SHAPE says where
+//! the references lead: `tree` (to two children, and anywhere), `list` (to the next object, and to
+//! two earlier ones), `random` (anywhere).
 
 use heapwright_record::heap::{
     Aside, Heap, Object, Page, PageState, Root, RootKind, Writer as Dump, kind,
@@ -39,7 +39,7 @@ fn taken(slots: u64) -> u64 {
     slots / 10 * 9
 }
 
-/// Returns whether an object is old. The last of sixteen neighbours is young.
+/// Returns whether an object is old. The first of sixteen neighbours is young.
 fn is_old(number: u64) -> bool {
     !number.is_multiple_of(16)
 }

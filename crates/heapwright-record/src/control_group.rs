@@ -2,14 +2,14 @@
 //! the least limit counts.
 //!
 //! ```text
-//!   /proc/PID/cgroup   0::/a/b           version 2: memory.max, memory.high            below /sys/fs/cgroup
-//!                      4:cpu,memory:/c   version 1: memory.limit_in_bytes              below /sys/fs/cgroup/memory
+//!   /proc/PID/cgroup   0::/a/b           version 2, /sys/fs/cgroup: memory.max, memory.high
+//!                      4:cpu,memory:/c   version 1, /sys/fs/cgroup/memory: memory.limit_in_bytes
 //!   for each line      /a/b, /a, /       the group, and the groups that contain it
 //! ```
 //!
 //! This code reads no file: the library and the command pass the contents to [`least`].
 
-/// The least valid limit, in bytes: a `memory.high` of 0 only makes the kernel reclaim memory.
+/// The least limit that counts, in bytes. (With a `memory.high` of 0 the kernel only reclaims.)
 pub const LEAST_LIMIT: u64 = 1 << 20;
 /// Larger limits mean no limit. In version 1, "none" is a number that depends on the page size.
 const NO_LIMIT: u64 = 1 << 60;

@@ -66,10 +66,10 @@ macro_rules! stats {
 stats! {
     /// The process that was measured.
     pid,
-    /// Nanoseconds from the heap's first allocation to the snapshot.
+    /// Nanoseconds from the opening of the window, at the first use of heapwright, to the snapshot.
     elapsed_ns,
-    /// 1 if every allocation was counted (option `stats=exit`), so that sizes, rounding and totals
-    /// are known; 0 if only the heap's own records were read.
+    /// 1 if every allocation was counted (options `stats=exit`, `stats_file` and `trace`), so that
+    /// sizes, rounding and totals are known; 0 if only the heap's own records were read.
     detailed,
     /// Resident bytes of the whole process now.
     rss,
@@ -77,11 +77,12 @@ stats! {
     peak_rss,
     /// Part of `rss`: bytes that the program requested and holds.
     rss_live,
-    /// Part of `rss`: the difference between requested sizes and slots.
+    /// Part of `rss`: the difference between requested sizes and slots. In debug mode also freed
+    /// blocks that the heap remembers.
     rss_rounding,
     /// Part of `rss`: free or never used slots in slabs that hold live blocks.
     rss_partial,
-    /// Part of `rss`: free blocks waiting in thread caches.
+    /// Part of `rss`: free blocks and runs that wait in caches.
     rss_caches,
     /// Part of `rss`: remote frees that the owner has not drained.
     rss_remote,
@@ -89,7 +90,7 @@ stats! {
     rss_lazy,
     /// Part of `rss`: the heap's tables, records and caches.
     rss_metadata,
-    /// Part of `rss`: pools and arenas, including their free memory.
+    /// Part of `rss`: pools, arenas and collected heaps, including their free memory.
     rss_pools,
     /// Part of `rss`: code, stacks, files, other allocators.
     rss_not_ours,
@@ -119,7 +120,7 @@ stats! {
     purged_bytes,
     /// Thread caches in use.
     caches_live,
-    /// Thread caches whose thread ended while the program still holds their blocks.
+    /// Thread caches whose thread has ended, and which still have slabs.
     caches_orphaned,
     /// Thread caches ever made.
     caches_made,

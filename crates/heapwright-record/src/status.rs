@@ -5,11 +5,12 @@
 //! size is fixed, so no process can take pages away from another.
 //!
 //! ```text
-//!   memory  | magic | owners: process and its namespace, a word a slot |          2 KiB
-//!           | slot 0 | slot 1 | ....                                              2 KiB a slot
+//!   memory   | magic | owners: process and its namespace, a word a slot |         2 KiB
+//!            | slot 0 | slot 1 | ....                                             2 KiB a slot
 //!
-//!   slot  | sequence | facts | statistics | classes | watched until | what | argument | until | asked | answer | answered |
-//!          `------ written by the process ------'   `---- an order: written by the command -----' `- by the process -'
+//!   slot     | sequence | facts | statistics | classes |              written by the process
+//!            | watched until | what | argument | until | asked |      an order, by the command
+//!            | answer | answered |                                    by the process
 //! ```
 //!
 //! One exchange in a slot's owner word takes the slot, or gives it back: a sandboxed process needs

@@ -1,9 +1,9 @@
-//! A time line: the events of a process's collected heaps, in the order of their notes.
+//! A time line: the events of a process's collected heaps, as threads noted them.
 //!
 //! ```text
-//! header, 16 bytes    "HWGCTIME" | version 4 | bytes of an event 4
+//! header, 16 bytes    "HWGCTIME" | version 4 | bytes of an event 4            (little endian)
 //! event, 64 bytes     span 2 | 1 if it ends 2 | flags 4 | thread 4 | heap 4 |
-//!                     time 8 | collection 8 | bytes 8 | ns 8 | object 8 | zeros 8         little endian
+//!                     time 8 | collection 8 | bytes 8 | ns 8 | object 8 | zeros 8
 //! ```
 //!
 //! `heapwright::gc::Event` explains the words. A newer writer may make events longer; an older

@@ -187,8 +187,8 @@ impl StackDepot {
             return None;
         }
         let head = heads.wrapping_add((hash >> (u64::BITS - order)) as usize);
-        // SAFETY: the region has a head for each value of that many bits. Zeroed memory is valid,
-        // and all threads use it as atomics.
+        // SAFETY: the region has a head for each value of `order` bits. Zeroed memory is valid, and
+        // all threads use it as atomics.
         let link: &AtomicU32 = unsafe { &*head };
         self.follow(Link { link, path: hash << order }, frames, hash)
     }

@@ -15,8 +15,8 @@
 //!
 //! A capture runs inside `malloc`, in any thread, in signal handlers, and in the child of a fork.
 //! So it takes no lock that the program may hold (no `dl_iterate_phdr`, no `dladdr`, no
-//! `_Unwind_Backtrace`). It allocates nothing from the program's heap. It checks what it reads of a
-//! stack (`native::bounds`). All shared state is lock-free.
+//! `_Unwind_Backtrace`). It allocates nothing from the program's heap. It reads a word of a stack
+//! only if the word is readable (`native::bounds`). All shared state is lock-free.
 //!
 //! The floors:
 //!

@@ -1,5 +1,5 @@
 //! The crate's own memory, reserved from the system and never given back. A guard page on either
-//! side stops the program's stray writes from neighbouring memory.
+//! side stops stray writes of the program that run out of neighbouring memory.
 
 use core::ptr;
 
@@ -71,7 +71,7 @@ impl Region {
         self.at.load(Ordering::Acquire)
     }
 
-    /// Returns `size` bytes, at first zeroed, or null without memory. All calls have one `size`.
+    /// Returns `size` bytes, at first zeroed, or null without memory. `size` is always the same.
     #[inline(always)]
     pub(super) fn get(&self, size: usize) -> *mut u8 {
         #[cfg(test)]

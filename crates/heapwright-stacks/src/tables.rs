@@ -13,7 +13,7 @@
 //! entries and runs their programs, with rows in the caller's memory. Expressions run on symbols:
 //! `register + offset` stays symbolic, so the result is a rule, not an address.
 //!
-//! Bad tables give [`Rule::UNKNOWN`].
+//! A bad entry gives [`Rule::UNKNOWN`], a bad header [`Rule::BY_FRAME_POINTER`].
 
 #![forbid(unsafe_code)]
 

@@ -519,7 +519,7 @@ fn errno_stays() {
 
 #[test]
 fn zeroed_memory_is_a_scratch() {
-    // SAFETY: what is tested here: all parts are valid when zeroed.
+    // SAFETY: all parts are valid when zeroed. The test checks that.
     let mut scratch: Box<Scratch> = unsafe { Box::new_zeroed().assume_init() };
     assert!(!frames(loop_and_capture(&mut scratch, 10)).is_empty());
 }

@@ -335,7 +335,7 @@ impl AddressMap {
     #[inline(always)]
     pub unsafe fn entry_from(&self, base: *mut u8, unit: usize) -> Entry {
         if !os::TABLE_ADJACENT {
-            // SAFETY: below the limit: only an adjacent table is ever exposed.
+            // SAFETY: `unit` is below the limit: a system without an adjacent table exposes none.
             return unsafe { self.entry(unit) };
         }
         let slot = base.wrapping_sub(TABLE_GAP).cast::<AtomicU32>().wrapping_add(unit);
@@ -357,7 +357,7 @@ impl AddressMap {
         if unit >= limit {
             return (unit, Entry::FOREIGN);
         }
-        // SAFETY: checked above.
+        // SAFETY: `unit` is below the limit.
         (unit, unsafe { self.entry(unit) })
     }
 
@@ -367,7 +367,7 @@ impl AddressMap {
         if unit >= self.limit.load(Ordering::Acquire) {
             return Kind::Foreign;
         }
-        // SAFETY: checked above.
+        // SAFETY: `unit` is below the limit.
         self.kind_of(unit, unsafe { self.entry(unit) })
     }
 

@@ -73,7 +73,7 @@ pub struct Description {
     pub is_poisoned: bool,
 }
 
-/// A description without a block. (This is no method, which heapwright would export.)
+/// A description without a block. (A function, because heapwright would export a method.)
 #[must_use]
 pub const fn nothing(kind: Kind) -> Description {
     let state = BlockState::Unknown;

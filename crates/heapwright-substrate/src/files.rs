@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The folder `<uid>` belongs to that user alone. A process of root makes the folder before the
-//! process becomes that user. The record, the trace and the heap profile use such names. Nothing
-//! here allocates, and all paths end with a zero.
+//! process becomes that user. The record, the trace, the time line and the heap profile use such
+//! names. Nothing here allocates, and all paths end with a zero.
 
 use core::ffi::CStr;
 

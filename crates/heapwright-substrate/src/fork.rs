@@ -124,7 +124,7 @@ unsafe extern "C" fn before() {
         if collected.is_some() || joined(Part::Collected as usize).is_none() {
             break collected;
         }
-        // SAFETY: this thread took it above.
+        // SAFETY: this thread holds `FORKING`.
         unsafe { FORKING.release() };
     };
     HOLDER.store(os::thread_token(), Ordering::Relaxed);

@@ -16,9 +16,10 @@
 //! (`heapwright_record::control_group`), or one that the user or the program sets for the process
 //! alone. For `RLIMIT_AS` see `chunk::address_limit`.
 //!
-//! The memory in use is that of all processes of the group, without file pages that the kernel can
-//! drop. Under a limit for the process alone, it is the process's resident memory. A look reads
-//! files. Growth of the heap makes a look due at once ([`note_fresh`]).
+//! The memory in use is that of all processes of the group; near the limit, without file pages that
+//! the kernel can drop. Under a limit for the process alone, it is the heap's memory, and near the
+//! limit the process's resident memory. A look reads files. Growth of the heap makes a look due at
+//! once ([`note_fresh`]).
 //!
 //! Pressure (PSI) is the part of the last ten seconds in which some thread waited for the kernel to
 //! free pages. It is in `memory.pressure` of the limited group, or in `/proc/pressure/memory`.
@@ -94,7 +95,8 @@ static UNSEEN: AtomicUsize = AtomicUsize::new(SMALL);
 static LONGEST: AtomicUsize = AtomicUsize::new(0);
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes left below the limit at the last look. `usize::MAX`: far from a limit, or no limit.
+/// Bytes left below the limit at the last look. `usize::MAX`: there is no limit, or the heap is so
+/// small that no look was needed.
 static LEFT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 /// Whether `bytes` more bytes may exceed the limit. This uses the last look and later growth.

@@ -113,7 +113,7 @@ pub enum Access {
     Read,
     /// It reads or writes the range.
     Unknown,
-    /// It had the limit `range`, and has filled less.
+    /// The range is the function's limit. The function has filled less.
     Limit,
 }
 

@@ -21,7 +21,8 @@
 //! ```
 //!
 //! The sequentially consistent fences forbid store buffering, so at least one of the two sees the
-//! other's write, and no late free is lost. Called by `registry`, `cache`, `heap` and `drawn`.
+//! other's write, and no late free is lost. Called by `registry`, `cache`, `heap` and `drawn`. Also
+//! `slab` links [`Block`]s.
 
 use core::ptr;
 

@@ -8,7 +8,8 @@
 //!
 //! An entry never moves, so a reference to it stays valid, and a look-up takes no lock. A segment
 //! is zeroed memory of the heap's metadata, and is never freed. If two threads make the same
-//! segment, one of them is lost. Used by `ids` and `debug`; `debug::table` uses only [`place`].
+//! segment, one of them is lost. Used by `ids` and `debug`. `debug::table` and `gc` use only
+//! [`place`], for segments in their own memory.
 
 use core::ptr;
 

@@ -10,8 +10,8 @@
 //! larger requests at most one eighth is wasted.
 //!
 //! A slab is one 64-KiB unit whose slots start at its first byte. A division by a class size is a
-//! multiplication by its *reciprocal* `ceil(2^32 / size)`, which is exact for all offsets below
-//! 2^16 (Lemire, Kaser, Kurz: "Faster remainder by direct computation", 2019):
+//! multiplication by its *reciprocal* `ceil(2^32 / size)`. This is exact for all offsets below 2^16
+//! (Lemire, Kaser, Kurz: "Faster remainder by direct computation", 2019):
 //!
 //! ```text
 //! offset / size      ==  (offset * reciprocal) >> 32

@@ -97,19 +97,19 @@ impl<'a> Slab<'a> {
         self.record.summary.store(0, Ordering::Relaxed);
     }
 
-    /// Slots that were ever handed out.
+    /// Slots below the frontier: they were handed out, or opened ([`Slab::open_slots`]).
     #[inline]
     pub fn carved(&self) -> usize {
         self.record.carved.load(Ordering::Relaxed) as usize
     }
 
-    /// Slots that were returned.
+    /// Slots that count as returned.
     #[inline]
     pub fn free(&self) -> usize {
         self.record.free.load(Ordering::Relaxed) as usize
     }
 
-    /// Whether some slots were never handed out.
+    /// Whether some slots are untouched.
     #[inline]
     pub fn has_untouched(&self) -> bool {
         self.carved() < size_class::capacity(self.class)
@@ -445,7 +445,7 @@ impl Visit<'_> {
     }
 }
 
-/// The place of a set bit of the mask, each equally probable. 0: the mask is empty.
+/// The place of a set bit of the mask. All set bits are equally probable. 0: the mask is empty.
 fn one_of(mask: u64, random: u32) -> u32 {
     let mut before = random.checked_rem(mask.count_ones()).unwrap_or(0);
     let mut from = 0;

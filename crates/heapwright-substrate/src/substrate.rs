@@ -58,7 +58,7 @@ fn open_first(chosen: &Options) -> bool {
 /// Something that one thread registers once, while other threads wait. They must wait, because a
 /// fork before all handlers are registered would copy locks that another thread holds.
 pub struct Registration {
-    /// The process of which a thread registers now. 0: none yet. [`Self::DONE`]: all is registered.
+    /// The process whose thread registers now. 0: none yet. [`Self::DONE`]: all is registered.
     process: AtomicU32,
     thread: AtomicUsize,
 }

@@ -8,8 +8,8 @@
 //! a task must not wait for a cache's lock, and must end within microseconds. No task runs while
 //! the thread holds any other lock, during a fork, or in a signal handler.
 //!
-//! Called by the slow paths of all heaps, by `memory_limit` and `chunk`, and by the modules with
-//! tasks: `status`, `limit` and `gc`.
+//! Called by the slow paths of malloc's heaps, by `memory_limit` and `chunk`, and by the modules
+//! with tasks: `status`, `limit` and `gc`.
 
 use core::cell::UnsafeCell;
 use core::mem;
@@ -163,7 +163,7 @@ fn run(place: &Place, task: *mut (), now: u32) {
 /// A task's state, which one thread at a time uses, without a lock. If another thread used the
 /// state during a fork, the child begins with a new state.
 pub struct Kept<T> {
-    /// The generation of the process of which a thread uses the state; 0: none does.
+    /// The generation of the process whose thread uses the state; 0: no thread does.
     at_it: AtomicU32,
     new: T,
     value: UnsafeCell<T>,

@@ -34,9 +34,9 @@ pub struct Record {
     pub by_size: Links,
     /// Links of a slab, large block or chunk in its owner's list, or of a dirty run in the queue.
     pub by_owner: Links,
-    /// Slab: slots that were ever handed out.
+    /// Slab: slots below the frontier.
     pub carved: AtomicU16,
-    /// Slab: slots that were returned, as many as bits in the bitmap.
+    /// Slab: slots that count as returned, as many as bits in the bitmap.
     pub free: AtomicU16,
     /// Slab: pages of `CARVE` bytes that were given back and not used since.
     pub purged: AtomicU16,

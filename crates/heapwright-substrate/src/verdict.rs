@@ -1,4 +1,4 @@
-//! The verdict about a memory fault.
+//! The verdict of the debug heap about a memory fault.
 
 /// The verdict about a memory fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,7 +11,7 @@ pub enum Verdict {
     /// The fault is an error of the program, and was reported. If the program has no handler, it
     /// must end, even if it ignores the signal.
     Stop = 2,
-    /// As [`Self::Stop`], but the guard of the address's page is lifted. The caller lets the
+    /// As [`Self::Stop`], but the guard of the address's page was removed. The caller lets the
     /// instruction run once, and restores the guard. If it cannot do so, it restores the guard at
     /// once, and ends the program.
     Step = 3,

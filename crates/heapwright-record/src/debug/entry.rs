@@ -15,7 +15,8 @@ record! {
         pid: u32,
         /// The parent's number.
         parent: u32,
-        /// When the process began, in nanoseconds since 1970.
+        /// When the process (in a heap profile: the sampling) began, in nanoseconds since 1970. All
+        /// times in the record count from this one.
         time: u64,
         /// Bytes in a page.
         page_size: u32,
@@ -75,7 +76,7 @@ record! {
         key: u64,
         /// One in this many blocks should be guarded.
         odds: u32,
-        /// The last finding.
+        /// The kind of the last finding.
         last: FindingKind,
         /// The number of findings.
         hits: u32,
@@ -87,7 +88,8 @@ record! {
         bytes: Text<'a>,
     }
 
-    /// The end of the process. A record without this entry is of a process that runs or was killed.
+    /// The end of the process. A record without this entry is of a process that runs, was killed,
+    /// or became another program.
     End {
         /// Findings, including those that were not written.
         findings: u32,
@@ -96,7 +98,8 @@ record! {
         /// Blocks freed.
         frees: u64,
         /// The most bytes in use at once, as requested. The heap takes this figure when it opens a
-        /// bucket. So the true peak may be higher, by blocks in current buckets.
+        /// bucket or makes a large block. So the true peak may be higher, by blocks in current
+        /// buckets.
         peak_live_bytes: u64,
         /// The kind of end.
         ending: Ending,
@@ -144,7 +147,7 @@ record! {
         origin: Origin,
         /// The number of the stack that allocated the blocks; 0 if none was kept.
         stack: u32,
-        /// The thread that allocated the first of the blocks.
+        /// The thread that allocated the example.
         thread: u32,
         /// The number of blocks.
         blocks: u64,
@@ -154,7 +157,7 @@ record! {
         indirect_blocks: u64,
         /// The bytes of the blocks that were lost with them.
         indirect_bytes: u64,
-        /// The address of one block: the example in the next fields and entries.
+        /// The address of the largest block: the example in the next fields and entries.
         block: u64,
         /// The size of the example.
         size: u64,
@@ -253,7 +256,7 @@ record! {
         check: u32,
         /// The current sampling distance in bytes, on average.
         period: u64,
-        /// When sampling began, in nanoseconds since the process began.
+        /// When sampling began, by the times of this record: 0, see [`Process::time`].
         since_ns: u64,
         /// The peak of live bytes.
         peak_bytes: u64,
@@ -354,7 +357,7 @@ record! {
 
 macro_rules! entries {
     ($( $(#[$doc:meta])* $tag:literal $name:ident($type:ty), )*) => {
-        /// An entry of a debug record.
+        /// An entry of a debug record. [`Entry::tag`] is its number in the file.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum Entry<'a> {

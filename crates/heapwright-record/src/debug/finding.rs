@@ -39,7 +39,8 @@ record! {
         region: Region,
         /// The kind of access.
         access: Access,
-        /// The first changed byte; for an uninitialised value, its index among the checked ones.
+        /// The first changed byte; for an uninitialised value, the index of its `:at-` point in the
+        /// option `fill`.
         value: u8,
         /// The function of the C library that would have made the access.
         function: Function,
@@ -53,7 +54,7 @@ record! {
         align: u64,
         /// The offset of the pointer, or of the first changed or uninitialised byte, in the block.
         offset: i64,
-        /// The number of changed bytes.
+        /// Bytes from the first changed or invalid byte to the last one.
         length: u64,
         /// The size given with the pointer, or the number of bytes that the function would access.
         given_size: u64,

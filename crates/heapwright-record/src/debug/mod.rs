@@ -1,40 +1,18 @@
 //! The debug record: the debug allocator writes it while a program runs, and the command reads it
-//! afterwards.
+//! afterwards. [`Entry`] lists the entries, in the order of their tags from 1.
 //!
 //! The process may die at any moment. So the writer only appends, each entry by one `write`.
 //! The record is complete in itself: the modules, threads and stacks of a finding are entries
 //! before it.
 //!
 //! ```text
-//! a debug record (little endian)
-//! +-----------+-----------+---------+-------+-------+-------+- - -
-//! | magic 8   | version 4 | flags 4 | entry | entry | entry |
-//! | HWDEBUG\0 | 2         | 0       |       |       |       |
-//! +-----------+-----------+---------+-------+-------+-------+- - -
-//!
-//! an entry (not padded: it may begin at any byte)
-//! +-------+----------+----------------+------------+
-//! | tag 4 | length 4 | length bytes   | checksum 4 |   CRC-32C of all before it
-//! +-------+----------+----------------+------------+
-//!
+//! a record   magic HWDEBUG\0 8 | version 4 | flags 4 | entry | entry | ...       (little endian)
+//! an entry   tag 4 | length 4 | length bytes | checksum 4: CRC-32C of all before it (not padded)
 //! fields, in the order of the struct, with nothing between them
 //!   u8 u16 u32 u64 i64   as they are
 //!   an enum              its number; one that the reader does not know is Unknown
 //!   Text                 u32: length, top bit: it was cut | that many bytes
 //!   Frames               u32: count, top bit: it was cut | that many u64
-//!
-//! tag                                       tag
-//!   1  Process   the writer                  10  Times     the number of times of a finding
-//!   2  Module    a program or library file   11  Check     a leak check begins
-//!   3  Map       text of /proc/self/maps     12  Leak      a group of blocks, live or lost
-//!   4  Thread    its number and name         13  Step      a block on a path to a block
-//!   5  Stack     return addresses            14  Usage     live blocks of a stack
-//!   6  Finding   a mistake                   15  Class     use of the buckets
-//!   7  Site      a place to guard next time  16  Checked   a leak check is complete
-//!   8  Note      a line for people           17  Sample    live bytes at a moment
-//!   9  End       how the process ended       18  Profile   a check is a heap profile
-//!  19  Sampled   blocks of a stack           20  SampledThread  blocks of a thread
-//!  21  SampledPoint  live bytes in time      22  SampledMore    a stack's growth and errors
 //! ```
 //!
 //! **Growing.** A newer writer may add tags, which an older reader skips, and fields at the end of
@@ -42,13 +20,12 @@
 //! A reader may ignore unknown flags among the low 16, but not among the high 16. Other changes
 //! need another version. Numbers of tags and enums are never used again.
 //!
-//! **Damage.** A reader stops at the first wrong entry, and says where that is. It does not look
-//! for a later entry, because bytes that look like an entry may be text inside one. For the same
-//! reason a writer must not write again after a short write.
+//! **Damage.** A reader stops at the first wrong entry. It looks for no later entry, because bytes
+//! that look like an entry may be text inside one. For the same reason a writer must not write
+//! again after a short write.
 //!
-//! **Stacks.** Frames are return addresses, innermost first. The byte before each return address
-//! belongs to the call. Only one frame is the instruction itself: the first frame of `here` of a
-//! finding with [`Call::Access`].
+//! **Stacks.** Frames are return addresses, innermost first. The byte before each belongs to the
+//! call. Only the first frame of `here` in a finding with [`Call::Access`] is the instruction.
 
 mod encoder;
 mod entry;

@@ -107,7 +107,7 @@ numbers! {
         InvalidRealloc = 11 "invalid-realloc",
         /// realloc was given a free block.
         ReallocAfterFree = 12 "realloc-after-free",
-        /// A block was never freed, and nothing leads to it.
+        /// A block was never freed: nothing leads to it, or its debug heap ended.
         Leak = 13 "leak",
         /// The program's behaviour depends on uninitialised bytes of a block.
         Uninitialised = 14 "uninitialised-value",
@@ -143,7 +143,7 @@ numbers! {
         Access = 14 "access",
         /// A check of all blocks.
         Sweep = 15 "sweep",
-        /// The check at the process's end.
+        /// The check at the end of the process or of a debug heap.
         Exit = 16 "exit",
         /// The check of a freed block before its memory is used again.
         Retire = 17 "retire",
@@ -188,15 +188,15 @@ numbers! {
         Globals = 3 "globals",
         /// Code.
         Code = 4 "code",
-        /// The C library's heap.
+        /// The C library's heap, or a block of another allocator.
         OtherHeap = 5 "other-heap",
         /// A first-class heap.
         FirstClassHeap = 6 "first-class-heap",
-        /// A pool.
+        /// A pool, or a collected heap.
         Pool = 7 "pool",
         /// An arena.
         Arena = 8 "arena",
-        /// Nothing is mapped there.
+        /// Nothing is mapped there, or the heap's memory there is free.
         Nothing = 9 "nothing",
         /// Memory that the program mapped.
         Mapping = 10 "mapping",
@@ -565,8 +565,8 @@ numbers! {
         Definite = 1 "definitely-lost",
         /// Only pointers in lost blocks lead to it.
         Indirect = 2 "indirectly-lost",
-        /// Only doubtful pointers lead to it: pointers into its middle, or pointers of a thread
-        /// that did not report its registers.
+        /// Only doubtful pointers lead to it: pointers into its middle. Or no pointer leads to it,
+        /// but a thread that did not report its registers allocated it.
         Possible = 3 "possibly-lost",
         /// The program still has a pointer to it, or to a block that leads to it.
         Reachable = 4 "still-reachable",
@@ -590,7 +590,7 @@ numbers! {
 
     /// The way in which a process ended.
     Ending: u32 as from_u32 {
-        /// By `exit`, or by returning from `main`.
+        /// By `exit`, `quick_exit` or `_exit`, or by returning from `main`.
         Exit = 1 "exit",
         /// By `abort`, called by heapwright or the program.
         Abort = 2 "abort",

@@ -1,7 +1,9 @@
 //! The sentence that describes a finding, and the lines above its stacks.
 //!
-//! The library prints the sentence on stderr while the program dies, and the command prints it
-//! again from the record. So this code needs no formatter and no memory.
+//! The library prints the sentence on stderr when it finds the mistake, perhaps in a program that
+//! dies. So this code needs no formatter and no memory. The command prints the sentence again from
+//! the record.
+//!
 //! ```text
 //! heapwright: double-free: free of a 40-byte block that was freed before
 //!             `-- heading  `-- Finding::sentence

@@ -1,4 +1,4 @@
-//! Converts entries to bytes and back.
+//! Converts entries to bytes and back. [`Entry`] shows the bytes.
 //!
 //! Objects and references hold only differences from preceding ones. Nothing here panics or
 //! indexes: the writer works while the world is stopped, and the reader may get any bytes.

@@ -7,7 +7,26 @@ use crate::checksum::of_much;
 use crate::frame::{self, Frame};
 use crate::problem::{Fault, Problem};
 
-/// A part of a dump.
+/// A part of a dump. In the file:
+///
+/// ```text
+/// 1mrrrrrr    Reference   the low 6 bits of +-n: step from the last reference of the object, or
+///                         from the object; if m is set, n: the other bits of the step
+/// 01unstkk    Object      kk: its kind; s: the size is the last object's, else n: size;
+///                         t: the type is the last object's, else n: type; u: n: bytes in use;
+///                         n: it begins where the last object ended, else +-n: step from the last
+///                         object's place
+/// 00000001    Type        n: number | text: name
+/// 00000010    Page        n: number | place | n: bytes | n: pool | byte: kind, state * 4,
+///                         aside * 16 | n: a slot's bytes | n: slots | n: pins | n: moved in |
+///                         n: old | a bit a slot
+/// 00000011    Root        byte: kind | n: mutator | place
+/// 00000100    Age         then an Object: old if the last object was young, young if that was
+///                         old; a frame begins young
+/// ```
+///
+/// n: LEB128; +-n: zigzag, then LEB128. A place is an address, turned right by 3 bits. In version
+/// 1, pages have no `aside`, `pins`, `moved in` and `old`, and there is no Age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Entry<'a> {

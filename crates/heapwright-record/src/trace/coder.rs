@@ -1,7 +1,7 @@
-//! Converts operations to bytes and back.
+//! Converts operations to bytes and back. [`Operation`] shows the bytes.
 //!
-//! A block's name is written as the difference to the last name. Nothing here panics or indexes:
-//! the writer works inside a program's `malloc`, and the reader may get any bytes.
+//! Nothing here panics or indexes: the writer works inside a program's `malloc`, and the reader may
+//! get any bytes.
 
 use super::operation::Operation;
 use crate::leb::{Out, byte, fold, number, unfold};

@@ -5,42 +5,14 @@
 //! `heapwright replay` repeats the calls. The library only appends, each chunk by one `write`.
 //!
 //! ```text
-//! a trace (little endian)
-//! +-----------+-----------+---------+-------+-------+-------+- - -
-//! | magic 8   | version 4 | flags 4 | chunk | chunk | chunk |
-//! | HWTRACE\0 | 1         | 0       |       |       |       |
-//! +-----------+-----------+---------+-------+-------+-------+- - -
-//!
-//! a chunk (not padded: it may begin at any byte)
-//! +-------+----------+----------------+------------+
-//! | tag 4 | length 4 | length bytes   | checksum 4 |   CRC-32C of all before it
-//! +-------+----------+----------------+------------+
-//!
-//! tag
+//! a trace   magic HWTRACE\0 8 | version 4 | flags 4 | chunk | chunk | ...        (little endian)
+//! a chunk   tag 4 | length 4 | length bytes | checksum 4: CRC-32C of all before it (not padded)
 //!   1  Process      a program begins: pid 4 | parent 4 | unix ns 8 | forked 4 |
 //!                   length 4, its file | length 4, its command line
-//!   2  Operations   n: operations before these | n: ms since the beginning | operations
-//!   3  End          the program ended by `exit`: operations 8
-//!
-//! an operation                             n: LEB128; +-n: zigzag, then LEB128
-//!    1  Thread        n: name               the next operations are this thread's
-//!    2  Time          n: ms                 so much later
-//!    3  Malloc        +-n: block | n: size
-//!    4  Calloc        +-n: block | n: size
-//!    5  Aligned       +-n: block | n: size | n: log2 of the alignment
-//!    6  AlignedZero   +-n: block | n: size | n: log2 of the alignment
-//!    7  Free          +-n: block
-//!    8  ReallocBegin  +-n: block            the old block is no longer the program's
-//!    9  ReallocEnd    +-n: block | n: size  the new block is the program's
-//!   10  ReallocFailed                       no new block; the old one is the program's again
-//!   11  Resize        +-n: block | n: size  a realloc after which the block has the same name
-//!   12  ThreadEnd
-//!   13  Fork                                a child has a trace of its own from here
+//!   2  Operations   LEB128: operations before these, ms since the beginning |
+//!                   operations (see `Operation`)
+//!   3  End          the program ended normally: operations 8
 //! ```
-//!
-//! **Names.** A block's or thread's name is any number that no other live block or thread has. The
-//! library writes addresses (divided by 16), the command writes numbers. A block's name is written
-//! as the difference to the preceding name in the chunk.
 //!
 //! **Order.** One stream for all threads shows the order in which blocks are freed and other
 //! threads get them. An allocation is written after the heap has made the block, a free before the
@@ -49,14 +21,11 @@
 //!
 //! **Growing.** A newer writer may add tags, which an older reader skips, and fields at the end of
 //! Process and End. A reader may ignore unknown flags among the low 16, but not among the high 16.
-//! Other changes take another version.
+//! Other changes take another version. After `exec` the new program continues the file with another
+//! Process chunk: no block lives on.
 //!
-//! **Several programs in one file.** After `exec` the new program continues the same file with
-//! another Process chunk: no block lives on.
-//!
-//! **Damage.** A reader stops at the first wrong chunk, and says where that is. Each chunk of
-//! operations tells the number of operations before it, and End tells the number of all. So missing
-//! and double operations are noticed. After a short write the writer must not write again.
+//! **Damage.** A reader stops at the first wrong chunk. The numbers of operations in Operations and
+//! End show missing and double operations. After a short write the writer must not write again.
 
 mod chunk;
 mod coder;

@@ -1,6 +1,26 @@
 //! One operation of a program, or of the trace itself.
 
-/// One operation of a thread.
+/// One operation of a thread. In the file:
+///
+/// ```text
+///  1  Thread        n: name                 (n: LEB128; +-n: zigzag, then LEB128)
+///  2  Time          n: ms
+///  3  Malloc        +-n: block | n: size
+///  4  Calloc        +-n: block | n: size
+///  5  Aligned       +-n: block | n: size | n: log2 of the alignment
+///  6  AlignedZero   +-n: block | n: size | n: log2 of the alignment
+///  7  Free          +-n: block
+///  8  ReallocBegin  +-n: block
+///  9  ReallocEnd    +-n: block | n: size
+/// 10  ReallocFailed
+/// 11  Resize        +-n: block | n: size
+/// 12  ThreadEnd
+/// 13  Fork
+/// ```
+///
+/// A block's or thread's name is any number that no other live block or thread has. The library
+/// writes addresses (divided by 16), and the command writes numbers. A block's name is written as
+/// the difference to the preceding name in the chunk.
 ///
 /// ```
 /// use heapwright_record::trace::{Coder, Operation};
@@ -70,7 +90,7 @@ pub enum Operation {
     },
     /// The thread ends.
     ThreadEnd,
-    /// The process was forked.
+    /// The process was forked. The child has a trace of its own from here on.
     Fork,
 }
 

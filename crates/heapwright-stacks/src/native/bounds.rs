@@ -19,7 +19,7 @@
 //! # Invariants
 //!
 //! - `[low, high)` is readable while the thread whose control block is at `token` lives. A thread
-//!   may get the scratch of an ended thread. If its token differs, the bounds are set anew. If its
+//!   may get the scratch of an ended thread. If its token differs, the bounds are set again. If its
 //!   token is the same, its stack ends at the same place, so all memory from its stack pointer to
 //!   `high` is its stack. These bounds never permit a read below a walk's first stack pointer.
 //! - Words belong to other frames. So each is read as a whole, aligned and volatile.

@@ -8,7 +8,7 @@
 //! Entries are spread over a table. A large table would cost a small program all its pages.
 //!
 //! Two threads may write an entry at once, and a reader may see one word of each. The reader
-//! accepts a rule only if both words together give its address, so a torn pair is a miss (Hyatt's
+//! accepts a rule only if both words together give its address. So a torn pair is a miss (Hyatt's
 //! trick for chess programs' tables). No thread waits.
 //!
 //! # Unmapped code
@@ -16,7 +16,7 @@
 //! [`forget_code`] raises the generation, then clears the table. A thread that learns a rule reads
 //! the generation before it reads unwind tables. After the write, the thread removes the entry if
 //! the generation has changed. So either this thread sees the change, or the clearing thread sees
-//! the entry. The entries of a memo (`memo`) have their generation.
+//! the entry. Each entry of a memo (`memo`) has the generation of its walk.
 
 use core::slice;
 

@@ -10,8 +10,8 @@
 //!
 //! The C library (without a lock) or the kernel (`mapped`) finds the module of an address. The
 //! module's own headers in memory tell all else. The length of a table is often not stored
-//! anywhere, so a slice ends at the end of its readable segment. No byte outside the ranges of the
-//! program headers is ever read.
+//! anywhere, so a slice ends at the end of its readable segment. Apart from the headers, no byte
+//! outside the ranges of the program headers is ever read.
 //!
 //! A remaining risk: another thread unmaps code while its tables are read. A thread that walks a
 //! stack has frames of that code below it, so the unmapping would kill the program anyway.

@@ -132,7 +132,8 @@ impl Memo {
         Self { sets: [const { [Entry::EMPTY; WAYS] }; SETS], turns: [0; SETS] }
     }
 
-    /// Call this only if the start is on the thread's own stack, which ends at `end`.
+    /// Call this only if the start's stack pointer is a multiple of 8 on the thread's own stack,
+    /// which ends at `end`.
     #[inline(always)]
     pub(super) fn find(
         &self,

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   DYNAMIC --> SYMTAB (24 bytes each) --> offset into STRTAB
-//!          \--> GNU_HASH: the number of symbols, which no other table has
+//!          \--> GNU_HASH: the number of symbols (HASH has it, too, but linkers leave HASH out)
 //! ```
 //!
 //! Nothing here takes a lock or allocates, and every table is read in bounds: a signal handler may
@@ -113,7 +113,7 @@ fn tables(image: &Image) -> Option<Tables> {
     Some(tables)
 }
 
-/// Returns the number of symbols: one more than the last in the longest chain.
+/// Returns the number of symbols: one more than the last symbol of the chain that begins last.
 fn symbol_count(hash: &[u8]) -> Option<usize> {
     let (buckets, first, bloom) = (word(hash, 0)?, word(hash, 4)?, word(hash, 8)?);
     let at = bloom.checked_mul(8)?.checked_add(16)?;

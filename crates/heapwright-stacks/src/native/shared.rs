@@ -1,7 +1,7 @@
 //! Shared rules: the processes of one check share the rules that they have read from unwind tables.
 //!
 //! ```text
-//!   module   build id --> 64 bits        (once a module and scratch, while walks stay in it)
+//!   module   build id --> 64 bits        (again when a scratch's walks reach another module)
 //!   key      these bits and the address in the file, mixed
 //!   file     key ^ rule | rule | ...     65,536 entries of 16 bytes, by the key's first bits
 //! ```
@@ -14,7 +14,7 @@
 //!
 //! Nothing in the file is trusted: other processes write it, without a lock. A torn or replaced
 //! pair does not give the key, and is a miss. A false rule gives a wrong stack and never a fault: a
-//! walk tests what it reads, and accepts any word as a rule (`rule`). Another version of this
+//! walk accepts any word as a rule (`rule`), and reads only readable words. Another version of this
 //! library has other keys.
 
 use core::ffi::CStr;
@@ -107,8 +107,8 @@ fn entry(key: Key) -> Option<&'static Entry> {
         return None;
     }
     let at = file.wrapping_add((key.0 >> (u64::BITS - ORDER)) as usize);
-    // SAFETY: the file has an entry for each value of that many bits, is mapped for good and does
-    // not shrink. All processes use it as atomics.
+    // SAFETY: the file has an entry for each value of `ORDER` bits, is mapped for good and does not
+    // shrink. All processes use it as atomics.
     Some(unsafe { &*at })
 }
 

@@ -20,15 +20,12 @@
 //! A walk ends after `depth` frames, at the outermost frame that the tables name, and at:
 //!
 //! - an address that cannot be code, or an unreadable word (`bounds`);
-//! - a CFA that is not above the last CFA;
-//! - tables that do not fit a rule.
+//! - a CFA that is not above the last CFA (equal, in a leaf function with a link register);
+//! - tables that do not fit a rule, or the ninth signal frame.
 //!
 //! A walk passes code without tables by its frame pointer. The pointer must lead upward to two
 //! readable words, and the second must look like an address. A damaged stack gives at worst a short
-//! result.
-//!
-//! The scratch is the caller's alone during a walk: neither another thread nor a signal handler
-//! that interrupts the walk uses it.
+//! result. During a walk, neither another thread nor a signal handler uses the scratch.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
@@ -109,7 +106,8 @@ struct NewContext {
     context: UnsafeCell<MaybeUninit<Context>>,
 }
 
-// SAFETY: only the thread that sets the state to 1 writes it, and from 2 on it is only read.
+// SAFETY: only the thread that sets the state to 1 writes the context. From state 2 on, threads
+// only read the context.
 unsafe impl Sync for NewContext {}
 
 static NEW_CONTEXT: NewContext =

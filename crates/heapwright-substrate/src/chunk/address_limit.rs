@@ -79,8 +79,8 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Takes back a run that may be inaccessible, and makes it absent. False: the kernel refused, and
-    /// the run is lost.
+    /// Takes back a run that may be inaccessible, and makes it absent. False: the kernel refused,
+    /// and the run is lost.
     pub(super) fn give_absent(&mut self, unit: usize, units: usize) -> bool {
         // SAFETY: the caller gives the run, so no thread uses it.
         let gone = unsafe { self.window.give_back(self.map.address_of(unit), units * UNIT) };

@@ -8,7 +8,7 @@
 //!
 //! A huge page costs one fault instead of 512, and one entry of the TLB. But all its memory is
 //! resident before the program touches it. So the heap must not be small, and the caller asks for
-//! dense memory only if the program will probably fill it (`cache::slab_lists`).
+//! dense memory only if the program will probably fill it (`cache::slab_lists`, `debug::store`).
 //!
 //! A *region* of units is set aside for huge pages. Its length is a share of the heap, so that the
 //! kernel's list of mappings stays short. The chunk opens a region 2 MiB at a time: it allows huge
@@ -40,7 +40,7 @@ pub(super) struct Region {
     /// The end of the opened huge page that contains `next`.
     opened: usize,
     end: usize,
-    /// The value of `next` at the end of the last purge delay.
+    /// The value of `next` at the end of the last part of the purge delay (see `low_water`).
     rested: usize,
     refused: usize,
 }
@@ -122,8 +122,8 @@ impl<O: Memory + Copy> Chunk<O> {
         self.region.opened - self.region.next
     }
 
-    /// Call this at the end of a purge delay. Gives up opened units if no request took any of them
-    /// during the delay.
+    /// Call this at the end of a part of the purge delay. Gives up opened units if no request took
+    /// any of them during this part.
     pub(super) fn rest_region(&mut self, now: u32) {
         if self.region.next == self.region.rested {
             self.close_region(now);

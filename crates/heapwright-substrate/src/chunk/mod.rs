@@ -9,15 +9,16 @@
 //! ```
 //!
 //! *Dirty* runs may still have pages. They are reused first, because a fresh page costs a fault.
-//! After each purge delay the *low water* (the fewest dirty units of that time) goes back to the
-//! kernel, the oldest runs first. A thread that gives a run back purges only a few runs.
+//! The *low water* is the fewest dirty units during the last purge delay. After each part of a
+//! delay it goes back to the kernel, the oldest runs first (`low_water`). A thread that gives a run
+//! back purges only a few runs.
 //!
 //! A run merges only with runs of the same state. A merged dirty run gets the queue place of its
 //! *oldest* part. So it is purged in time, even if a neighbour is freed again and again.
 //!
 //! If no dirty run is large enough for a *long* run (1 MiB or more), `take_joined` joins a dirty
-//! run with its free neighbours. If this fails, the run takes fresh units. Then as many dirty units
-//! go back, except a few, so that old copies of a growing buffer do not stay resident.
+//! run with its free neighbours. If this fails, the run takes clean or fresh units. Then as many
+//! dirty units go back, except a few, so that old copies of a growing buffer do not stay resident.
 //!
 //! Before a request is refused, all dirty runs are purged, and all runs merge. `process` lists the
 //! callers. One lock protects all. System calls are made without the lock, with these exceptions:

@@ -8,6 +8,7 @@
 //!
 //! A run is in no index while its pages go back. Called by `cache` (slabs, large blocks), `heap`,
 //! `hardened`, `debug`, `runs` (units of pools, arenas and collected heaps), `side` and `metadata`.
+//! `limit` releases memory, and `stats`, `status` and `walk` read figures.
 
 use super::{Chunk, LONG, Run, Want, large_block, waited};
 use crate::address_map::{Entry, MAP, MAX_UNITS};
@@ -157,7 +158,7 @@ fn pay_at_once(mut chunk: Guard<'static, Chunk<System>>, units: usize) {
     }
 }
 
-/// How a unit's memory went by [`withdraw`]: its address is still reserved, or is not.
+/// The state of a unit without memory, after [`withdraw`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Absent {
@@ -168,7 +169,7 @@ pub enum Absent {
 }
 
 /// Gives the memory of a unit to the kernel, because memory ran out. The unit keeps its entry, so
-/// its address serves nobody else. `None`: the kernel refused.
+/// no other request gets its address. `None`: the kernel refused.
 ///
 /// # Safety
 ///
@@ -180,14 +181,14 @@ pub unsafe fn withdraw(unit: usize) -> Option<Absent> {
     unsafe { chunk.window.give_back(MAP.address_of(unit), UNIT) }.then_some(how)
 }
 
-/// Makes all free runs inaccessible, so that they no longer count as writable memory. Returns whether
-/// there were any.
+/// In a generous window, makes all free runs inaccessible, so that they no longer count as writable
+/// memory. Returns whether any run became inaccessible.
 pub fn retract_free() -> bool {
     CHUNK.lock().retract_free()
 }
 
-/// Undoes [`withdraw`]: the unit reads as zero. False: there is no memory, or the program has mapped
-/// something there.
+/// Undoes [`withdraw`]: the unit reads as zero. False: there is no memory, or the program has
+/// mapped something there.
 pub fn put_back(unit: usize, how: Absent) -> bool {
     CHUNK.lock().window.get_back_as(MAP.address_of(unit), UNIT, how == Absent::Shut)
 }

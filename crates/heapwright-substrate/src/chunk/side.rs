@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Unlike [`metadata`](super::metadata), side memory goes back when its owner ends. Called by
-//! `pool` (segments, their slot sets and leases) and `registry` (blocks of places).
+//! `pool` (segments, their slot sets and leases; keys), `registry` (blocks of places) and `gc`
+//! (tables, lists and buffers of a collected heap).
 
 use core::ptr;
 

@@ -36,7 +36,8 @@ pub struct Config {
     pub guard: Guard,
     /// The mistakes to look for. (Zig: `safety`, `canary`.)
     pub detect: Detect,
-    /// Bytes for freed blocks and their records; 0: 1/16 to 1/4 of the live bytes, at least 2 MiB.
+    /// Bytes for freed blocks and their records; 0: 1/16 to 1/4 of the bytes in open buckets, at
+    /// least 2 MiB.
     pub memory: usize,
     /// The most bytes that live blocks may have; 0: no limit. (Zig: `enable_memory_limit`.)
     pub limit: usize,

@@ -1,4 +1,4 @@
-//! Options of leak checks: when they run, and what they report.
+//! Options of leak checks: their occasions and their reports.
 
 use super::Wrong;
 

@@ -169,7 +169,7 @@ pub enum MemoryLimit {
 pub enum Hardening {
     /// No hardened heap.
     Off,
-    /// Checks that cost a tenth of the time.
+    /// The hardened heap with its cheaper checks.
     Light,
     /// More guards, more random choices, a longer quarantine, and exact comparison of sizes.
     Full,

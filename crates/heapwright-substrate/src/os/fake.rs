@@ -9,8 +9,8 @@
 //!                  kernel does at its limit of mappings
 //! ```
 //!
-//! Callers must commit only reserved memory, decommit only committed memory, and release only what
-//! they reserved.
+//! Callers must commit only reserved memory, decommit only committed memory, and release only their
+//! reservations.
 
 extern crate std;
 

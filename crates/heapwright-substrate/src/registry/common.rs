@@ -208,7 +208,7 @@ mod loom_tests {
 
     use super::*;
 
-    /// Room for two objects, each a canary: loom sees two threads in it at the same time.
+    /// Room for two objects. Each is a cell: loom reports two threads in it at the same time.
     struct Owner {
         shared: Shared<UnsafeCell<usize>, (), 2>,
         growing: Mutex<()>,

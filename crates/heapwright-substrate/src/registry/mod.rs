@@ -10,7 +10,8 @@
 //!   per_cpu        one per CPU; restartable sequences, or locks that are hardly ever held
 //!
 //!   object                          cache=exclusive   shared:K, percpu      made
-//!   malloc's caches                 exclusive         shared, per_cpu       at the process's start
+//!   malloc's caches                 exclusive         shared, per_cpu       at a thread's start,
+//!                                                                           the process's start
 //!   owners' objects                 thread_index      common, over these    on demand
 //!     (pools, by `places`)
 //!   the debug heap's thread states  thread_index      thread_index          on demand

@@ -3,7 +3,7 @@
 //! ```text
 //!   slots    [ 0 | 1 | 2 | ..... | K-1 | not made yet ....... ]
 //!   slot     | front .... | state 4 | sleepers 2 | number 2 | precedence 8 | the object ....
-//!                           one line begins here
+//!                           ^ a cache line begins here
 //!
 //!   acquire(current)   try it; if held, `policy` looks for another; else spin, then sleep
 //! ```

@@ -1,4 +1,4 @@
-//! Tests of the remote stack and the ownership under loom, which tries every order of two or three
+//! Tests of the remote stack and the ownership under loom. Loom tries every order of two or three
 //! threads, and every value that the memory model lets a load see. `ci/loom.sh` removes the fences
 //! one by one and expects these tests to fail.
 //!

@@ -1,5 +1,6 @@
 //! The number of cases with which a property is tested. The crates above include this file by its
-//! path. (With a feature, Cargo would bring `std` into the preload library if it built both.)
+//! path. (With a feature instead, a build of the tests and the preload library together would bring
+//! `std` into the library.)
 
 extern crate std;
 

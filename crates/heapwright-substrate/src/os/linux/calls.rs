@@ -42,7 +42,7 @@ pub(super) unsafe fn mmap(
 ///
 /// As the system call.
 pub(super) unsafe fn munmap(at: *mut c_void, size: usize) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: by the contract of this function, which is the system call's.
     if may_map() { unsafe { libc::munmap(at, size) } } else { -1 }
 }
 
@@ -50,7 +50,7 @@ pub(super) unsafe fn munmap(at: *mut c_void, size: usize) -> c_int {
 ///
 /// As the system call.
 pub(super) unsafe fn mprotect(at: *mut c_void, size: usize, access: c_int) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: by the contract of this function, which is the system call's.
     if may_map() { unsafe { libc::mprotect(at, size, access) } } else { -1 }
 }
 
@@ -58,7 +58,7 @@ pub(super) unsafe fn mprotect(at: *mut c_void, size: usize, access: c_int) -> c_
 ///
 /// As the system call.
 pub(super) unsafe fn madvise(at: *mut c_void, size: usize, advice: c_int) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: by the contract of this function, which is the system call's.
     if may_map() { unsafe { libc::madvise(at, size, advice) } } else { -1 }
 }
 
@@ -75,7 +75,7 @@ pub(super) unsafe fn mremap(
     if !may_map() {
         return libc::MAP_FAILED;
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: by the contract of this function, which is the system call's.
     unsafe { libc::mremap(at, size, new, flags, to) }
 }
 

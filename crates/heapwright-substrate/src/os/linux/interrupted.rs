@@ -1,13 +1,13 @@
 //! Interrupted calls: a system call that our signal ended is made again.
 //!
 //! ```text
-//!   before the signal   /proc/self/task/N/syscall: number, arguments, stack, address behind the call
+//!   before the signal   /proc/self/task/N/syscall: number, arguments, stack, address behind it
 //!   in the handler      the call has returned EINTR --> the thread goes back to the instruction
 //! ```
 //!
 //! The kernel itself restarts most calls (SA_RESTART), but not `poll`, `pause`, `epoll_wait` and
 //! their like. Without this, the program would see a signal that it never got. A relative timeout
-//! begins anew.
+//! begins again.
 //!
 //! Used by `standstill`. A call is made again only if no other signal waits: that signal may be the
 //! reason for EINTR, or is to end the call.
@@ -112,8 +112,8 @@ impl Call {
     }
 }
 
-/// Reads a line of `/proc/N/syscall`. Returns the call's number, its first argument, and the address
-/// behind the call.
+/// Reads a line of `/proc/self/task/N/syscall`. Returns the call's number, its first argument, and
+/// the address behind the call.
 fn parse(line: &[u8]) -> Option<[usize; 3]> {
     let word = |text: &[u8]| hexadecimal(text.strip_prefix(b"0x")?);
     let mut fields = line.trim_ascii_end().split(|&byte| byte == b' ');

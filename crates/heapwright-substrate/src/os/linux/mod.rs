@@ -486,7 +486,7 @@ pub unsafe fn shut(at: *mut u8, size: usize) -> bool {
     keeping_errno(|| unsafe { calls::mprotect(at.cast(), size, libc::PROT_NONE) == 0 })
 }
 
-/// Makes a range read-only for ever, as best it can: nobody can undo `mseal` (Linux 6.10).
+/// Makes a range read-only. Since Linux 6.10 (`mseal`) this cannot be undone.
 ///
 /// # Safety
 ///
@@ -775,7 +775,7 @@ pub fn barrier_in_all_threads() -> bool {
     }
     // SAFETY: no preconditions.
     let run = || unsafe { libc::syscall(libc::SYS_membarrier, BARRIER, 0, 0) } == 0;
-    // A forked child may have to register anew.
+    // A forked child may have to register again.
     keeping_errno(run) || (register_barrier() && keeping_errno(run))
 }
 

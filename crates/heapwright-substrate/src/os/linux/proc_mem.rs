@@ -88,7 +88,7 @@ fn copy(at: usize, into: &mut [u8]) -> usize {
     let to = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let from = libc::iovec { iov_base: ptr::with_exposed_provenance_mut(at), iov_len: into.len() };
     let (process, to, from) = (process_id(), &raw const to, &raw const from);
-    // SAFETY: the kernel writes no more than the slice has, and reads only what is readable.
+    // SAFETY: the kernel writes no more than the slice has, and reads only readable memory.
     let got = keeping_errno(|| unsafe {
         libc::syscall(libc::SYS_process_vm_readv, process, to, 1usize, from, 1usize, 0usize)
     });

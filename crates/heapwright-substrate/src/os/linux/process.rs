@@ -33,7 +33,8 @@ pub fn renew_stderr() {
     }
 }
 
-/// Makes later text go to descriptor 2 without a look at its file; nowhere, if that is another now.
+/// Makes later text go to descriptor 2, without a look at its file. If descriptor 2 is another file
+/// by now, later text goes nowhere.
 pub fn trust_stderr() {
     let known = STDERR.load(Ordering::Relaxed);
     let is_right = known == ANY || identity(2) == Some(known);
@@ -253,7 +254,8 @@ pub fn give_file(path: &[u8], from: u32, to: u32) {
 }
 
 /// Makes `folder` in the folder `base`, and in it the folder `path` for `user` alone. All paths end
-/// with a zero. Makes nothing unless this user has `base`, and others may pass it but not write.
+/// with a zero. Makes nothing unless this user owns `base`, and other users may pass it, but not
+/// write to it.
 #[cfg(feature = "debug")]
 pub fn make_folder_of(user: u32, path: &[u8], folder: &[u8], base: &[u8]) {
     let [Ok(path), Ok(folder), Ok(base)] = [path, folder, base].map(CStr::from_bytes_until_nul)
@@ -339,7 +341,7 @@ const MOST_SEGMENTS: i32 = 1024;
 /// Makes zeroed memory of `size` bytes that forked children share with this process. Other
 /// processes of the same user can attach the memory by the number that the kernel lists, but cannot
 /// shrink it. The kernel frees the memory when no process has it mapped. It counts as heapwright's
-/// own ([`super::is_own`]), and is not in core dumps. `None`: refused.
+/// own ([`super::is_own`]), and is not in core dumps. `None`: refused. May change `errno`.
 pub fn shared_memory(size: usize) -> Option<*mut u8> {
     if is_filtered() {
         return None;
@@ -726,7 +728,7 @@ pub fn each_mapping(visit: &mut dyn FnMut(&Mapping) -> bool) -> bool {
     })
 }
 
-/// Why [`each_mapping`] has failed, if it is not that /proc is missing.
+/// The reason why [`each_mapping`] failed. `None`: the reason is not known, or /proc is missing.
 pub fn why_no_mappings() -> Option<&'static str> {
     keeping_errno(|| {
         let path = of_memory(c"/proc/self/maps", c"/proc/thread-self/maps");
@@ -795,8 +797,8 @@ pub fn program_headers() -> &'static [libc::Elf64_Phdr] {
     unsafe { core::slice::from_raw_parts(at, count) }
 }
 
-/// Whether the kernel has loaded an interpreter, as it does not for a static program, or for a
-/// loader that the user has started.
+/// Whether the kernel loaded an interpreter. It loads none for a static program, or for a loader
+/// that the user starts.
 #[cfg(feature = "debug")]
 pub fn has_interpreter() -> bool {
     // SAFETY: reads the auxiliary vector; no preconditions.

@@ -1,4 +1,5 @@
 //! Reservations that heapwright made for itself. A leak check skips their contents.
+//!
 //! ```text
 //!   table    | start, end | start, end | 0, 0 | ...        256 places, any order
 //! ```
@@ -32,7 +33,8 @@ pub(super) fn note_more(at: usize, size: usize) {
     note(at, size);
 }
 
-/// Of a reservation with the range, keeps the part before it; without such a part, the part behind.
+/// Removes a range. A reservation that overlaps the range keeps its part before the range; without
+/// such a part, its part behind the range.
 pub(super) fn forget(at: usize, size: usize) {
     let to = at + size;
     for (start, end) in &TABLE {

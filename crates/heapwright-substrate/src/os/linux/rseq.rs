@@ -6,10 +6,10 @@
 //!   0  cpu_id_start   4  cpu_id   8  rseq_cs: the sequence that the thread is in   16 ...
 //! ```
 //!
-//! A thread stores the address of a descriptor in `rseq_cs`. If the thread is preempted, moved to
-//! another CPU or interrupted by a signal inside the descriptor's range of code, it continues at
-//! the descriptor's abort address. So a sequence that ends with its only store runs undisturbed on
-//! one CPU, or has no effect.
+//! A thread stores the address of a descriptor in `rseq_cs`. After a preemption, a move to another
+//! CPU or a signal inside the descriptor's range of code, the thread continues at the descriptor's
+//! abort address. So a sequence that ends with its only store runs undisturbed on one CPU, or has
+//! no effect.
 //!
 //! glibc (since 2.35) registers the area at `__rseq_offset` from the thread pointer, if
 //! `__rseq_size` is not 0. With other C libraries, each thread that needs an area registers a

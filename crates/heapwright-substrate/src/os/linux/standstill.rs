@@ -14,7 +14,7 @@
 //! installed, because the signal must not kill a thread that answers too late.
 //!
 //! A thread that blocks the signal by a raw system call, or is stuck in the kernel, does not answer
-//! in time, and continues to run. A system call that the signal ends is made again (`interrupted`).
+//! in time. It continues to run. A system call that the signal ends is made again (`interrupted`).
 //! `debug::leaks` calls this module. It holds the heap's locks, so no stopped thread is inside the
 //! heap.
 
@@ -266,7 +266,7 @@ fn install() -> bool {
     // This only reads the previous handler, because a signal of another sender may arrive as soon
     // as the new handler is installed. SAFETY: `old` has the kernel's layout and is writable.
     unsafe { libc::syscall(libc::SYS_rt_sigaction, SIGNAL, ptr::null::<KernelAction>(), place, 8) };
-    // SAFETY: zeroes, or what the kernel wrote.
+    // SAFETY: the kernel wrote it, or it is zeroed, which is valid.
     let old = unsafe { old.assume_init() };
     if old.handler != new.handler {
         BEFORE.store(old.handler, Ordering::Release);

@@ -132,7 +132,8 @@ const READY: u8 = 1;
 #[cfg(feature = "debug")]
 const NOT_YET: u8 = 2;
 
-/// False: this is a static program, whose loader allocates before it knows its modules.
+/// False: this is a static program before its constructors. Its loader allocates before it knows
+/// the program's modules.
 #[cfg(feature = "debug")]
 fn is_loader_ready() -> bool {
     let mut known = LOADER.load(Ordering::Relaxed);

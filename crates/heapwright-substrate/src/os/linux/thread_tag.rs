@@ -42,7 +42,7 @@ pub fn each_data_segment(visit: &mut dyn FnMut(usize, usize)) {
         _size: usize,
         visit: *mut c_void,
     ) -> c_int {
-        // SAFETY: the loader's, valid during the call.
+        // SAFETY: the loader's description of a module, valid during the call.
         let info = unsafe { &*info };
         // SAFETY: the pointer that is passed below.
         let visit = unsafe { &mut *visit.cast::<&mut dyn FnMut(usize, usize)>() };
@@ -58,7 +58,7 @@ pub fn each_data_segment(visit: &mut dyn FnMut(usize, usize)) {
     }
     let mut visit = visit;
     let argument = (&raw mut visit).cast();
-    // SAFETY: the function takes what is passed to it.
+    // SAFETY: `module` takes this argument, which is valid for the call.
     keeping_errno(|| unsafe { libc::dl_iterate_phdr(Some(module), argument) });
 }
 
@@ -75,7 +75,7 @@ pub fn thread_local_bytes() -> (usize, usize) {
         if size < size_of::<libc::dl_phdr_info>() {
             return 0;
         }
-        // SAFETY: the loader's, valid during the call.
+        // SAFETY: the loader's description of a module, valid during the call.
         let info = unsafe { &*info };
         // SAFETY: the pointer that is passed below.
         let (below, above) = unsafe { &mut *extent.cast::<(usize, usize)>() };
@@ -93,7 +93,7 @@ pub fn thread_local_bytes() -> (usize, usize) {
     }
     let mut extent = (0, 0);
     let argument = (&raw mut extent).cast();
-    // SAFETY: the function takes what is passed to it.
+    // SAFETY: `module` takes this argument, which is valid for the call.
     keeping_errno(|| unsafe { libc::dl_iterate_phdr(Some(module), argument) });
     extent
 }

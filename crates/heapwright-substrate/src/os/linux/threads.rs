@@ -140,7 +140,7 @@ pub fn spawn(run: extern "C" fn(*mut c_void) -> *mut c_void, with: *mut c_void) 
     let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
     keeping_errno(|| {
         let before = block_signals();
-        // SAFETY: `run` takes what it is given; a valid place for the answer.
+        // SAFETY: by its type, `run` takes any pointer; `thread` is a valid place for the answer.
         let made = unsafe { libc::pthread_create(thread.as_mut_ptr(), ptr::null(), run, with) };
         restore_signals(before);
         if made != 0 {

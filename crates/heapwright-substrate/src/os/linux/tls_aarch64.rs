@@ -5,7 +5,7 @@
 use core::arch::asm;
 use core::sync::atomic::{Ordering, compiler_fence};
 
-/// Defines the words. At first, `fast` is the address of the given static, which nobody writes to.
+/// Defines the words. At first, `fast` is the address of the given static, which is never written.
 /// One module must use this macro, once.
 #[macro_export]
 #[doc(hidden)]

@@ -17,7 +17,7 @@
 
 use core::arch::asm;
 
-/// Defines the words. At first, `fast` is the address of the given static, which nobody writes to.
+/// Defines the words. At first, `fast` is the address of the given static, which is never written.
 /// One module must use this macro, once.
 #[macro_export]
 #[doc(hidden)]

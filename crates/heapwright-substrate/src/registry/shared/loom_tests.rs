@@ -1,4 +1,4 @@
-//! Tests of the shared registry under loom, which tries every order of two or three threads, and
+//! Tests of the shared registry under loom. Loom tries every order of two or three threads, and
 //! every value that the memory model lets a load see.
 //!
 //! ```text
