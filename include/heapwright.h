@@ -989,8 +989,8 @@ typedef struct hw_gc_runtime {
   /**
    * There is no memory for an object, or none under the limit after a collection. The callback
    * returns true if it has freed memory or raised the limit. Then the allocation tries again.
-   * Otherwise it returns NULL. The allocation calls this, so the callback may collect, run
-   * finalizers, and longjmp out. Its own allocations in this heap may call it again.
+   * Otherwise the allocation returns NULL. The callback may collect, run finalizers, and longjmp
+   * out. Its own allocations in this heap may call it again.
    */
   bool (*out_of_memory)(struct hw_gc_mutator *mutator,
                         size_t size,
@@ -1492,10 +1492,10 @@ size_t hw_estimate_stats(struct hw_statistics *out,
                          size_t size);
 
 /**
- * Returns whether the program should move a block, so that memory becomes free sooner. That is so
- * if the block lies in one of the sparsest slabs of its size class, and other slabs have room for
- * the blocks of those slabs. A program that can move its blocks calls this for each block in turn.
- * It moves the block if this returns true:
+ * Returns whether the program should move a block, so that memory becomes free sooner. The block
+ * then lies in one of the sparsest slabs of its size class, and other slabs have room for the
+ * blocks of those slabs. A program that can move its blocks calls this for each block in turn. It
+ * moves the block if this returns true:
  *
  *     void *new = hw_malloc_uncached(size);
  *     memcpy(new, block, size);
@@ -1507,9 +1507,10 @@ size_t hw_estimate_stats(struct hw_statistics *out,
  * pages, whose memory goes back by itself. Returns false in mode=debug, and while calls are traced
  * or counted. Any address is allowed.
  *
- * The answer is advice from a survey of the heap that is 100 ms old, or older if a survey takes
- * over 1 ms. A call that makes a survey takes some 20 ns for each 64 KiB of the heap; other calls
- * take constant time.
+ * The answer is advice from a survey of the heap. The survey is up to 100 ms old, or older if
+ * surveys take over 1 ms. A call that makes a survey takes some 20 ns for each 64 KiB of the heap;
+ * other calls take constant time. At most four threads with caches of their own get answers at a
+ * time.
  */
 bool hw_should_move(const void *block);
 
@@ -1595,7 +1596,7 @@ void hw_profile_end(void);
 bool hw_profile_write(int file);
 
 /**
- * Visits every block of the process's heaps in the order of addresses.
+ * Visits every block of the process's heaps in the order of addresses, except those of mode=debug.
  *
  * Calls visit with each block and with context, until visit returns false. The block is valid
  * during the call only. visit may not allocate, free or throw. The walk may miss blocks that other
@@ -2404,7 +2405,7 @@ void *hw_gc_realloc(struct hw_gc_mutator *mutator,
  *
  * The program's duties:
  *
- * mutator is this thread's, or as above; block is NULL (and size 0) or of hw_gc_malloc, and not
+ * mutator is this thread's or NULL; block is NULL (and size 0) or of hw_gc_malloc, and not
  * freed.
  */
 void hw_gc_free(struct hw_gc_mutator *mutator,

@@ -162,8 +162,8 @@ pub struct GcRuntime {
     >,
     /// There is no memory for an object, or none under the limit after a collection. The callback
     /// returns true if it has freed memory or raised the limit. Then the allocation tries again.
-    /// Otherwise it returns NULL. The allocation calls this, so the callback may collect, run
-    /// finalizers, and longjmp out. Its own allocations in this heap may call it again.
+    /// Otherwise the allocation returns NULL. The callback may collect, run finalizers, and longjmp
+    /// out. Its own allocations in this heap may call it again.
     pub out_of_memory: Option<
         unsafe extern "C" fn(
             mutator: *mut GcMutator,

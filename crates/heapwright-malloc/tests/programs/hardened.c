@@ -171,7 +171,7 @@ static void no_bytes(void)
         free(blocks[i]);
 }
 
-/* A block that is longer than all waiting blocks may wait. It must neither be lost nor push others out. */
+/* A block longer than all waiting blocks may wait. It must neither be lost nor push others out. */
 static void huge(void)
 {
     for (int i = 0; i < 5000; i++) {

@@ -1,8 +1,8 @@
 //! The process's debug heap, which serves `malloc` with `mode=debug`.
 //!
-//! The debug heap's table (`heap::modes`) calls these functions first. They serve requests, free
-//! blocks in spans, and report pointers that lead to no block. `heap` handles all other blocks: of
-//! the C library, of first-class heaps, and those made before this heap.
+//! `hooks` calls these functions for every call of `malloc` and `free`. They serve requests, free
+//! blocks in spans, and report pointers that lead to no block. The fast heap handles all other
+//! blocks: of the C library, of first-class heaps, and those made before this heap.
 
 use core::ffi::c_void;
 use core::ptr;

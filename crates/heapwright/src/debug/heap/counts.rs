@@ -21,8 +21,8 @@ impl Heap {
         self.sum(|state| state.made_bytes.load(Ordering::Relaxed)).saturating_sub(freed)
     }
 
-    /// Returns the live bytes, and updates the peak. The peak may miss one current bucket of each
-    /// thread, because this is called when a bucket is opened or a large block is made.
+    /// Returns the live bytes, and updates the peak. Called when a bucket is opened or retired, or
+    /// a lone block is made or resized. So the peak may miss blocks in current buckets.
     pub(super) fn note_peak(&self) -> u64 {
         let live = self.live_bytes();
         if self.is_process_heap() {
