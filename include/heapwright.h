@@ -966,7 +966,7 @@ typedef struct hw_gc_runtime {
    * hw_gc_attached, call malloc, and write files. It must not allocate in this heap, store
    * references, or start a collection. It must not attach, detach, enter or leave a mutator.
    * While the world is stopped (HW_GC_EVENT_STOPPED) it must take no lock that a thread may hold
-   * at a safepoint, and its time is part of the pause. The events of a collection come in order,
+   * at a safepoint. Its time is part of the pause. The events of a collection come in order,
    * except that the end of a pause is reported when the world runs again.
    */
   void (*event)(const struct hw_gc_event *event, void *data);
@@ -1542,8 +1542,8 @@ void hw_free_uncached(void *block);
  * copied. The copy does the remaining work, and the caller waits for it.
  *
  * Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
- * of 0 or beyond 64 KiB. Returns 0, and all fields zero, if malloc is not the debug heap's,
- * another check is under way, there is no /proc, or there is no memory.
+ * of 0 or beyond 64 KiB. Returns 0, and all fields zero, if malloc is not the debug heap's, or if
+ * another check is under way. Returns the same without /proc or memory, and in a sandbox.
  *
  * The program's duties:
  *
@@ -2796,9 +2796,9 @@ void *hw_pool_alloc(struct hw_pool *pool);
 /**
  * Frees an object of a pool. NULL is ignored; errno is kept. Constant time.
  *
- * If the pool finds that the object is not its own, or is already free, the program ends with a
- * line that names the object's owner. A checked pool always finds such a mistake. In mode=debug
- * the mistake is a finding, and the program goes on.
+ * If the pool finds that the object is foreign or already free, the program ends with a line that
+ * names the object's owner. A checked pool always finds such a mistake. In mode=debug the mistake
+ * is a finding, and the program goes on.
  *
  * The program's duties:
  *

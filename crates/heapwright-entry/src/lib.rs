@@ -22,7 +22,7 @@
 //!   an object. Link-time optimisation makes one object of heapwright, without this crate
 //!   (`no_builtins`). Otherwise a check that copies would call itself.
 //! - **Early calls.** Until the library has found the real functions, each entry leads to `early`,
-//!   which starts the search, and heapwright makes its own copies byte by byte.
+//!   which starts the search. Meanwhile heapwright makes its own copies byte by byte.
 //! - **The slots** fill pages of their own, read-only once the library is loaded.
 //!
 //! **Invariants.** Only a variadic function's entry changes a register that holds an argument. (The

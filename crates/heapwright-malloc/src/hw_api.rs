@@ -342,8 +342,8 @@ pub unsafe extern "C" fn hw_free_uncached(block: *mut c_void) {
 /// copied. The copy does the remaining work, and the caller waits for it.
 ///
 /// Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
-/// of 0 or beyond 64 KiB. Returns 0, and all fields zero, if malloc is not the debug heap's,
-/// another check is under way, there is no /proc, or there is no memory.
+/// of 0 or beyond 64 KiB. Returns 0, and all fields zero, if malloc is not the debug heap's, or if
+/// another check is under way. Returns the same without /proc or memory, and in a sandbox.
 ///
 /// # Safety
 ///

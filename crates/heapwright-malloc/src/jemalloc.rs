@@ -14,11 +14,9 @@
 //! | `MALLOCX_TCACHE_NONE` | past the thread's lists: `malloc_uncached`, `free_uncached` |
 //! | other `MALLOCX_TCACHE(n)`, `MALLOCX_ARENA(n)` | nothing: there is one heap |
 //!
-//! (`rallocx` ignores `MALLOCX_TCACHE_NONE`, and so does `mallocx` for zeros or an alignment over
-//! 16.)
-//!
-//! There is one arena, number 0, and caches have no numbers. Writing `epoch` takes all figures at
-//! one moment, as in jemalloc. Slow readings are rarer: they take at most 1 % of the time.
+//! `rallocx` ignores `MALLOCX_TCACHE_NONE`, and so does `mallocx` for zeros or alignments over 16.
+//! There is one arena, number 0. Writing `epoch` takes all figures at one moment, as in jemalloc.
+//! Slow readings are rarer: they take at most 1 % of the time.
 //!
 //! | name | its value here |
 //! |---|---|
@@ -29,8 +27,7 @@
 //! | `stats.mapped` | bytes made writable |
 //! | `stats.retained` | `mapped` without `resident` |
 //!
-//! An unknown name gives `ENOENT`, as in jemalloc: programs test for features this way.
-//! (`thread.allocatedp` is unknown: nothing is counted by thread.)
+//! An unknown name gives `ENOENT`: programs test for features this way (`thread.allocatedp`, say).
 
 use core::ffi::{CStr, c_char, c_uint};
 use core::mem::size_of;

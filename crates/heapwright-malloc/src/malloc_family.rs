@@ -9,7 +9,7 @@
 //! | more than `PTRDIFF_MAX` bytes | NULL, `ENOMEM` |
 //! | `n * size` overflows | NULL, `ENOMEM`; the old block of `reallocarray` lives on |
 //! | `posix_memalign`, bad alignment | `EINVAL`, returned; errno and the pointer untouched |
-//! | `posix_memalign`, no memory | `ENOMEM`, returned and in errno, as in glibc; pointer untouched |
+//! | `posix_memalign`, no memory | `ENOMEM`, returned and in errno (as glibc); pointer untouched |
 //! | `aligned_alloc`, not a power of two | NULL, `EINVAL` (glibc since 2.38) |
 //! | `memalign`, not a power of two | the next power of two; if there is none: NULL, `EINVAL` |
 //! | `valloc`, `pvalloc` | a page's alignment; `pvalloc` rounds the size up to pages |

@@ -53,7 +53,8 @@ fn heap() -> Option<&'static Heap> {
 /// tables. Then a copy of the process works, and this call waits. Takes time in proportion to the
 /// live bytes.
 ///
-/// Returns `None` if the mode is not `debug`, if another check runs, or without `/proc` or memory.
+/// Returns `None` if the mode is not `debug`, if another check runs, in a sandbox, or without
+/// `/proc` or memory.
 ///
 /// ```
 /// // Not in mode=debug:

@@ -24,7 +24,7 @@
 //! | reported as | but is | when |
 //! |---|---|---|
 //! | reachable | lost | a number looks like its address; a live stack frame holds a stale pointer |
-//! | lost | reachable | the only pointer is in the kernel (epoll, io_uring), not aligned, or encoded |
+//! | lost | reachable | the only pointer is in the kernel (epoll, io_uring), unaligned or encoded |
 //!
 //! Called by `process`, and by `heap` when a bucket is opened and in a forked child.
 
