@@ -17,7 +17,8 @@
 //! (see `sparse`), at least 2 MiB, or `memory=` without the records.
 //!
 //! [`History`] belongs to `store`, under the heap's lock. `heap` also calls the functions for one
-//! bucket, without the lock, because they make system calls and no other code uses the bucket.
+//! bucket. `deallocate` does so without the lock, because they make system calls and no other code
+//! uses the bucket.
 
 use core::ptr;
 

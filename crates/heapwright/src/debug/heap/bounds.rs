@@ -14,7 +14,7 @@
 //!
 //! A write beyond a block leaves damage that a later check also finds. So the heap remembers
 //! reported blocks ([`Told`]), and repairs their damage without a second report. Called by
-//! `debug`'s entry points; `judge` and `late` use [`Told`].
+//! `debug`'s entry points; `findings` asks [`Told`].
 
 use heapwright_record::debug::{Access, Call, Finding, FindingKind, Function, Region};
 

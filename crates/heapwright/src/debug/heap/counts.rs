@@ -1,7 +1,7 @@
 //! Counts: a heap's operations and live bytes, summed over its states.
 //!
-//! Only a state's thread writes its counts. While threads run, a sum mixes different moments.
-//! Called by `place`, `deallocate`, and `debug`'s entry points.
+//! Only the thread in a state writes its counts. While threads run, a sum mixes different moments.
+//! Called by `place`, `deallocate`, `resize`, and `debug`'s entry points.
 
 use crate::sync::atomic::Ordering;
 use crate::text::Line;
