@@ -966,7 +966,7 @@ typedef struct hw_gc_runtime {
    * hw_gc_attached, call malloc, and write files. It must not allocate in this heap, store
    * references, or start a collection. It must not attach, detach, enter or leave a mutator.
    * While the world is stopped (HW_GC_EVENT_STOPPED) it must take no lock that a thread may hold
-   * at a safepoint, and its time is part of the pause. The events of a collection come in order,
+   * at a safepoint. Its time is part of the pause. The events of a collection come in order,
    * except that the end of a pause is reported when the world runs again.
    */
   void (*event)(const struct hw_gc_event *event, void *data);
@@ -989,8 +989,8 @@ typedef struct hw_gc_runtime {
   /**
    * There is no memory for an object, or none under the limit after a collection. The callback
    * returns true if it has freed memory or raised the limit. Then the allocation tries again.
-   * Otherwise it returns NULL. The allocation calls this, so the callback may collect, run
-   * finalizers, and longjmp out. Its own allocations in this heap may call it again.
+   * Otherwise the allocation returns NULL. The callback may collect, run finalizers, and longjmp
+   * out. Its own allocations in this heap may call it again.
    */
   bool (*out_of_memory)(struct hw_gc_mutator *mutator,
                         size_t size,
@@ -1492,10 +1492,10 @@ size_t hw_estimate_stats(struct hw_statistics *out,
                          size_t size);
 
 /**
- * Returns whether the program should move a block, so that memory becomes free sooner. That is so
- * if the block lies in one of the sparsest slabs of its size class, and other slabs have room for
- * the blocks of those slabs. A program that can move its blocks calls this for each block in turn.
- * It moves the block if this returns true:
+ * Returns whether the program should move a block, so that memory becomes free sooner. The block
+ * then lies in one of the sparsest slabs of its size class, and other slabs have room for the
+ * blocks of those slabs. A program that can move its blocks calls this for each block in turn. It
+ * moves the block if this returns true:
  *
  *     void *new = hw_malloc_uncached(size);
  *     memcpy(new, block, size);
@@ -1507,9 +1507,10 @@ size_t hw_estimate_stats(struct hw_statistics *out,
  * pages, whose memory goes back by itself. Returns false in mode=debug, and while calls are traced
  * or counted. Any address is allowed.
  *
- * The answer is advice from a survey of the heap that is 100 ms old, or older if a survey takes
- * over 1 ms. A call that makes a survey takes some 20 ns for each 64 KiB of the heap; other calls
- * take constant time.
+ * The answer is advice from a survey of the heap. The survey is up to 100 ms old, or older if
+ * surveys take over 1 ms. A call that makes a survey takes some 20 ns for each 64 KiB of the heap;
+ * other calls take constant time. At most four threads with caches of their own get answers at a
+ * time.
  */
 bool hw_should_move(const void *block);
 
@@ -1541,8 +1542,8 @@ void hw_free_uncached(void *block);
  * copied. The copy does the remaining work, and the caller waits for it.
  *
  * Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
- * of 0 or beyond 64 KiB. Returns 0, and all fields zero, if malloc is not the debug heap's,
- * another check is under way, there is no /proc, or there is no memory.
+ * of 0 or beyond 64 KiB. Returns 0, and all fields zero, if malloc is not the debug heap's, or if
+ * another check is under way. Returns the same without /proc or memory, and in a sandbox.
  *
  * The program's duties:
  *
@@ -1595,7 +1596,7 @@ void hw_profile_end(void);
 bool hw_profile_write(int file);
 
 /**
- * Visits every block of the process's heaps in the order of addresses.
+ * Visits every block of the process's heaps in the order of addresses, except those of mode=debug.
  *
  * Calls visit with each block and with context, until visit returns false. The block is valid
  * during the call only. visit may not allocate, free or throw. The walk may miss blocks that other
@@ -2404,7 +2405,7 @@ void *hw_gc_realloc(struct hw_gc_mutator *mutator,
  *
  * The program's duties:
  *
- * mutator is this thread's, or as above; block is NULL (and size 0) or of hw_gc_malloc, and not
+ * mutator is this thread's or NULL; block is NULL (and size 0) or of hw_gc_malloc, and not
  * freed.
  */
 void hw_gc_free(struct hw_gc_mutator *mutator,
@@ -2795,9 +2796,9 @@ void *hw_pool_alloc(struct hw_pool *pool);
 /**
  * Frees an object of a pool. NULL is ignored; errno is kept. Constant time.
  *
- * If the pool finds that the object is not its own, or is already free, the program ends with a
- * line that names the object's owner. A checked pool always finds such a mistake. In mode=debug
- * the mistake is a finding, and the program goes on.
+ * If the pool finds that the object is foreign or already free, the program ends with a line that
+ * names the object's owner. A checked pool always finds such a mistake. In mode=debug the mistake
+ * is a finding, and the program goes on.
  *
  * The program's duties:
  *

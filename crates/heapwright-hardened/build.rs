@@ -2,10 +2,10 @@
 //! with two more settings for the module `bounds`:
 //!
 //! - `cfg(heapwright_bounds)` adds the module to the sources.
-//! - `--wrap`: heapwright's own calls of the functions in this list are not checked. A test looks
-//!   for missing ones in the linked library.
-//! - Cargo allows no hyphens, so it names the file libheapwright_hardened.so. The soname and the
-//!   installed file have a hyphen.
+//! - `--wrap`: heapwright's own calls of these functions are not checked, as a test verifies.
+//!
+//! Cargo allows no hyphens, so it names the file libheapwright_hardened.so. The soname and the
+//! installed file have a hyphen.
 
 #[path = "../heapwright-malloc/link.rs"]
 mod link;

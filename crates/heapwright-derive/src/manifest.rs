@@ -1,8 +1,8 @@
 //! The name that a package gives to heapwright, by its own manifest and its workspace's.
 //!
 //! ```text
-//!   hw = { version = "...", package = "heapwright" }     [dependencies.hw]           hw = { workspace = true }
-//!                                                        package = "heapwright"      and one of these in the workspace
+//!   hw = { package = "heapwright" }, or [dependencies.hw] with package = "heapwright"
+//!   hw = { workspace = true }, and one of these forms in the workspace's manifest
 //! ```
 //!
 //! The manifest is read line by line, without a parser of TOML. A dependency whose entry has

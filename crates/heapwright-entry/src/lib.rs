@@ -1,10 +1,8 @@
 //! The C library's writers that `libheapwright-hardened.so` exports, and their targets.
-//!
 //! **This crate is an implementation detail of heapwright; nothing here is stable.**
 //!
 //! ```text
 //!   a program's call of memcpy
-//!        |
 //!      memcpy           this crate: two instructions on x86-64, six on aarch64
 //!        |  slot.entry
 //!        v
@@ -14,7 +12,6 @@
 //!      memcpy           the C library's, in the body that it chose for this processor
 //!
 //!   a copy that heapwright itself makes (a struct, say: the compiler calls memcpy)
-//!        |
 //!   __wrap_memcpy       this crate; the linker leads such calls there (--wrap)
 //!        |  slots.own
 //!        v
@@ -22,17 +19,15 @@
 //! ```
 //!
 //! - **A crate of its own.** The linker redirects (`--wrap`) only symbols that are *undefined* in
-//!   an object, and link-time optimisation makes one object of all of heapwright. This crate stays
-//!   out of it (`no_builtins`). Otherwise copies within the heap would be checked, and a check that
-//!   copies would call itself.
+//!   an object. Link-time optimisation makes one object of heapwright, without this crate
+//!   (`no_builtins`). Otherwise a check that copies would call itself.
 //! - **Early calls.** Until the library has found the real functions, each entry leads to `early`,
-//!   which starts the search. Until then, heapwright makes its own copies byte by byte.
-//! - **The slots** fill pages of their own, which are read-only once the library is loaded.
-//!   Otherwise an overflow could change pointers to code.
+//!   which starts the search. Meanwhile heapwright makes its own copies byte by byte.
+//! - **The slots** fill pages of their own, read-only once the library is loaded.
 //!
 //! **Invariants.** Only a variadic function's entry changes a register that holds an argument. (The
-//! linker may change `r11`, `x16` and `x17`.) A slot's functions have the C library's signatures.
-//! When an entry is no longer `early`, its `real` is set, if the C library has it.
+//! linker may change `r11`, `x16` and `x17`.) A slot's functions have the C library's signatures,
+//! but a list for `...`. When an entry is no longer `early`, its `real` is set, if there is one.
 #![no_std]
 #![no_builtins]
 
@@ -245,7 +240,7 @@ macro_rules! variadic_entry {
     };
 }
 
-/// The register of an argument, by its number.
+/// The register of an argument, by its number from 0.
 #[cfg(target_arch = "x86_64")]
 #[macro_export]
 macro_rules! argument {
@@ -266,7 +261,7 @@ macro_rules! argument {
     };
 }
 
-/// The register of an argument, by its number.
+/// The register of an argument, by its number from 0.
 #[cfg(target_arch = "aarch64")]
 #[macro_export]
 macro_rules! argument {

@@ -2,8 +2,8 @@
 //! allocated type.
 //!
 //! ```text
-//!   malloc(n)           ->  __alloc_token_malloc(n, token)         the type's token comes last
-//!                           __alloc_token_2_malloc(n)              token 2, with -fsanitize-alloc-token-fast-abi
+//!   malloc(n)           ->  __alloc_token_malloc(n, token)    the type's token comes last
+//!                           __alloc_token_2_malloc(n)         -fsanitize-alloc-token-fast-abi
 //!   mode=hardened:full  ->  a block of the token's group; groups share no slab
 //!   any other mode      ->  malloc(n)
 //! ```
@@ -12,8 +12,8 @@
 //! hardened heap maps each token to a group. A block stays in its group when `realloc` moves it.
 //!
 //! **C++.** An operator that gets no block jumps to its plain form, which may throw: no Rust frame
-//! is then on the stack. If the program or one of its libraries replaces operators, all calls go to
-//! the plain forms, because the program's own `delete` may free the blocks.
+//! is then on the stack. If the program or a library replaces operators, all calls go to the plain
+//! forms, because the program's own `delete` may free the blocks.
 //!
 //! Only programs call these functions. The constructor calls [`begin`].
 

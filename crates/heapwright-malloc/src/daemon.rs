@@ -2,7 +2,7 @@
 //!
 //! The C library's `daemon` ends the calling process by an `_exit` of its own, so the process would
 //! get no leak check. In debug mode our `daemon` therefore does the same work and makes the last
-//! check. In other modes it jumps to the C library's.
+//! check. In other modes it calls the C library's, if there is one.
 
 use crate::weak::next;
 use crate::{at_exit, errno};

@@ -1,4 +1,4 @@
-//! `dlopen` without `RTLD_DEEPBIND`, and `dlclose`, which tells the debug heap.
+//! `dlopen` without `RTLD_DEEPBIND`, and `dlclose`, which tells the debug heap and the profile.
 //!
 //! A library opened with that flag finds the C library's symbols before ours, so its `free` is
 //! glibc's. But `strdup` and the host find our `malloc`, so their blocks are ours. glibc ends the
@@ -12,8 +12,8 @@
 //! needs no caller.
 //!
 //! After a `dlclose` other code may take the library's place, and kept traces would name the wrong
-//! functions. So we tell the debug heap once the code is gone. (The code stays if the library was
-//! open twice.) Until then traces can name the destructors that run.
+//! functions. So we tell the debug heap and the profile afterwards. (The code stays if the library
+//! was open twice.) Until then traces can name the destructors that run.
 
 use crate::weak::{look_for_next, next};
 use core::arch::naked_asm;

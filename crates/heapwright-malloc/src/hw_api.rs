@@ -288,10 +288,10 @@ pub unsafe extern "C" fn hw_estimate_stats(out: *mut Statistics, size: usize) ->
     unsafe { write_stats(stats::estimate, out, size) }
 }
 
-/// Returns whether the program should move a block, so that memory becomes free sooner. That is so
-/// if the block lies in one of the sparsest slabs of its size class, and other slabs have room for
-/// the blocks of those slabs. A program that can move its blocks calls this for each block in turn.
-/// It moves the block if this returns true:
+/// Returns whether the program should move a block, so that memory becomes free sooner. The block
+/// then lies in one of the sparsest slabs of its size class, and other slabs have room for the
+/// blocks of those slabs. A program that can move its blocks calls this for each block in turn. It
+/// moves the block if this returns true:
 ///
 ///     void *new = hw_malloc_uncached(size);
 ///     memcpy(new, block, size);
@@ -303,9 +303,10 @@ pub unsafe extern "C" fn hw_estimate_stats(out: *mut Statistics, size: usize) ->
 /// pages, whose memory goes back by itself. Returns false in mode=debug, and while calls are traced
 /// or counted. Any address is allowed.
 ///
-/// The answer is advice from a survey of the heap that is 100 ms old, or older if a survey takes
-/// over 1 ms. A call that makes a survey takes some 20 ns for each 64 KiB of the heap; other calls
-/// take constant time.
+/// The answer is advice from a survey of the heap. The survey is up to 100 ms old, or older if
+/// surveys take over 1 ms. A call that makes a survey takes some 20 ns for each 64 KiB of the heap;
+/// other calls take constant time. At most four threads with caches of their own get answers at a
+/// time.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_should_move(block: *const c_void) -> bool {
     heap::should_move(block.cast())
@@ -341,8 +342,8 @@ pub unsafe extern "C" fn hw_free_uncached(block: *mut c_void) {
 /// copied. The copy does the remaining work, and the caller waits for it.
 ///
 /// Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
-/// of 0 or beyond 64 KiB. Returns 0, and all fields zero, if malloc is not the debug heap's,
-/// another check is under way, there is no /proc, or there is no memory.
+/// of 0 or beyond 64 KiB. Returns 0, and all fields zero, if malloc is not the debug heap's, or if
+/// another check is under way. Returns the same without /proc or memory, and in a sandbox.
 ///
 /// # Safety
 ///
@@ -410,7 +411,7 @@ pub extern "C" fn hw_profile_write(file: c_int) -> bool {
     profile::write(file)
 }
 
-/// Visits every block of the process's heaps in the order of addresses.
+/// Visits every block of the process's heaps in the order of addresses, except those of mode=debug.
 ///
 /// Calls visit with each block and with context, until visit returns false. The block is valid
 /// during the call only. visit may not allocate, free or throw. The walk may miss blocks that other

@@ -139,7 +139,7 @@ pub struct GcRuntime {
     /// hw_gc_attached, call malloc, and write files. It must not allocate in this heap, store
     /// references, or start a collection. It must not attach, detach, enter or leave a mutator.
     /// While the world is stopped (HW_GC_EVENT_STOPPED) it must take no lock that a thread may hold
-    /// at a safepoint, and its time is part of the pause. The events of a collection come in order,
+    /// at a safepoint. Its time is part of the pause. The events of a collection come in order,
     /// except that the end of a pause is reported when the world runs again.
     pub event: Option<unsafe extern "C" fn(event: *const GcEvent, data: *mut c_void)>,
     /// As trace, but also gets the object's kind. If both are set, trace is used.
@@ -162,8 +162,8 @@ pub struct GcRuntime {
     >,
     /// There is no memory for an object, or none under the limit after a collection. The callback
     /// returns true if it has freed memory or raised the limit. Then the allocation tries again.
-    /// Otherwise it returns NULL. The allocation calls this, so the callback may collect, run
-    /// finalizers, and longjmp out. Its own allocations in this heap may call it again.
+    /// Otherwise the allocation returns NULL. The callback may collect, run finalizers, and longjmp
+    /// out. Its own allocations in this heap may call it again.
     pub out_of_memory: Option<
         unsafe extern "C" fn(
             mutator: *mut GcMutator,

@@ -239,9 +239,9 @@ pub unsafe extern "C" fn hw_pool_alloc(pool: *mut Pool) -> *mut c_void {
 
 /// Frees an object of a pool. NULL is ignored; errno is kept. Constant time.
 ///
-/// If the pool finds that the object is not its own, or is already free, the program ends with a
-/// line that names the object's owner. A checked pool always finds such a mistake. In mode=debug
-/// the mistake is a finding, and the program goes on.
+/// If the pool finds that the object is foreign or already free, the program ends with a line that
+/// names the object's owner. A checked pool always finds such a mistake. In mode=debug the mistake
+/// is a finding, and the program goes on.
 ///
 /// # Safety
 ///

@@ -11,11 +11,12 @@
 //! |---|---|
 //! | `MALLOCX_LG_ALIGN(n)`, the lowest six bits | the alignment |
 //! | `MALLOCX_ZERO` | zeros |
-//! | `MALLOCX_TCACHE_NONE` of `mallocx`, `dallocx`, `sdallocx` | past the thread's lists: `heap::malloc_uncached` (unless zeros or an alignment over 16 are requested), `heap::free_uncached` |
+//! | `MALLOCX_TCACHE_NONE` | past the thread's lists: `malloc_uncached`, `free_uncached` |
 //! | other `MALLOCX_TCACHE(n)`, `MALLOCX_ARENA(n)` | nothing: there is one heap |
 //!
-//! There is one arena, number 0, and caches have no numbers. Writing `epoch` takes all figures at
-//! one moment, as in jemalloc. Slow readings are rarer: they take at most 1 % of the time.
+//! `rallocx` ignores `MALLOCX_TCACHE_NONE`, and so does `mallocx` for zeros or alignments over 16.
+//! There is one arena, number 0. Writing `epoch` takes all figures at one moment, as in jemalloc.
+//! Slow readings are rarer: they take at most 1 % of the time.
 //!
 //! | name | its value here |
 //! |---|---|
@@ -26,8 +27,7 @@
 //! | `stats.mapped` | bytes made writable |
 //! | `stats.retained` | `mapped` without `resident` |
 //!
-//! An unknown name gives `ENOENT`, as in jemalloc: programs test for features this way.
-//! (`thread.allocatedp` is unknown: nothing is counted by thread.)
+//! An unknown name gives `ENOENT`: programs test for features this way (`thread.allocatedp`, say).
 
 use core::ffi::{CStr, c_char, c_uint};
 use core::mem::size_of;
@@ -348,9 +348,9 @@ fn digits(text: &[u8]) -> Option<usize> {
 /// The version of the jemalloc whose interface this is, and the real library's name.
 const VERSION: &str = concat!("5.3.0-0-g0 (heapwright ", env!("CARGO_PKG_VERSION"), ")\0");
 
-/// Reads and writes a control. Returns 0 or an error: `ENOENT` for an unknown name, `EINVAL` for a
-/// value of another size (as many bytes as fit are read), `EPERM` for a value that cannot be
-/// written.
+/// Reads and writes a control. Returns 0 or an error: `ENOENT` for an unknown name, `EPERM` for a
+/// value that cannot be written, `EFAULT` for a delay below -1. For a value of another size the
+/// error is `EINVAL`, and as many bytes as fit are read.
 ///
 /// # Safety
 ///

@@ -9,8 +9,8 @@
 //! | more than `PTRDIFF_MAX` bytes | NULL, `ENOMEM` |
 //! | `n * size` overflows | NULL, `ENOMEM`; the old block of `reallocarray` lives on |
 //! | `posix_memalign`, bad alignment | `EINVAL`, returned; errno and the pointer untouched |
-//! | `posix_memalign`, no memory | `ENOMEM`, returned and in errno, as glibc does; the pointer untouched |
-//! | `aligned_alloc`, not a power of two | NULL, `EINVAL` (glibc since 2.38); under `check`, what the process's glibc does |
+//! | `posix_memalign`, no memory | `ENOMEM`, returned and in errno (as glibc); pointer untouched |
+//! | `aligned_alloc`, not a power of two | NULL, `EINVAL` (glibc since 2.38); in `check` as glibc |
 //! | `memalign`, not a power of two | the next power of two; if there is none: NULL, `EINVAL` |
 //! | `valloc`, `pvalloc` | a page's alignment; `pvalloc` rounds the size up to pages |
 //! | `free`, `cfree` | keep errno |

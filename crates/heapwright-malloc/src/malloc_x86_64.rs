@@ -1,10 +1,10 @@
 //! `malloc` and `free`, x86-64: the two functions that are written in assembly.
 //!
 //! ```text
-//!   malloc   list by the size, pop                                   13    (`heap::fast`, as compiled)
-//!            head negative: arm, CPU, its arrays, pop, commit        20
-//!   free     entry of the unit, mine? slot start? push               22    (`heap::fast`, as compiled)
-//!            not mine, but the common owner's: arm, ... commit       29
+//!   malloc   list by the size, pop                               13    (`heap::fast`, as compiled)
+//!            head negative: arm, CPU, its arrays, pop, commit    20
+//!   free     entry of the unit, mine? slot start? push           22    (`heap::fast`, as compiled)
+//!            not mine, but the common owner's: arm, ... commit   29
 //! ```
 //!
 //! For exclusive caches the code is the compiler's code of `heap::malloc` and `heap::free`,

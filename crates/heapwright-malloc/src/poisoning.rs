@@ -184,12 +184,12 @@ unsafe extern "C" fn __asan_locate_address(
     words.as_ptr()
 }
 
-/// Writes the return addresses of the call that made the block at an address, innermost first, at
-/// most as many as fit, and the thread's number. Returns the number of return addresses.
+/// Writes the return addresses of the call that made the block at an address, innermost first, and
+/// the thread's number. Returns the number of return addresses, at most `most`.
 ///
 /// # Safety
 ///
-/// `trace` has room for that many; `thread` is null or can be written.
+/// `trace` has room for `most` addresses; `thread` is null or can be written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __asan_get_alloc_stack(
     address: *mut c_void,

@@ -5,7 +5,7 @@
 //! watches, its handler replaces the default action of SIGTERM and its kin. A query then returns
 //! the default. That handler also calls the program's one-shot handlers of these signals, because
 //! the kernel would restore the default. For every other signal each function except `sigignore`
-//! jumps to the next function of its name, usually the C library's.
+//! calls the next function of its name, usually the C library's. `sigignore` calls `sigaction`.
 //!
 //! | function | the action it sets |
 //! |---|---|

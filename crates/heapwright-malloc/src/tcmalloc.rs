@@ -263,7 +263,7 @@ extern "C" fn MallocExtension_VerifyAllMemory() -> c_int {
     1
 }
 
-/// `mallopt`, which sets nothing here.
+/// Sets nothing, unlike `mallopt`.
 #[unsafe(no_mangle)]
 extern "C" fn tc_mallopt(_parameter: c_int, _value: c_int) -> c_int {
     1

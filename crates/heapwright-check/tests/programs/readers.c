@@ -306,7 +306,7 @@ static void right(void)
         }
         free(places[0]);
     }
-    /* A function that stops early needs no memory behind its stop. Arguments that lead nowhere are not read. */
+    /* A function that stops early needs no memory behind its stop. Stray pointers are not read. */
     char *block = malloc(8);
     memcpy(block, "12,45,78", 8);
     CHECK(memchr(block, ',', SIZE_MAX) == block + 2);

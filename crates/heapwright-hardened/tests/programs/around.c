@@ -108,7 +108,7 @@ int main(int count, char **words)
 {
     const char *how = count > 1 ? words[1] : "";
     self = words[0];
-    /* The library looked up names that this C library may lack. The program does not see these errors. */
+    /* The library looked up names that this C library may lack. The program sees no such error. */
     CHECK(dlerror() == NULL);
     memset(source, 's', sizeof source);
     shared_block = malloc(BLOCK);

@@ -1,6 +1,6 @@
 /*
- * A library that is preloaded behind libheapwright-hardened.so, so its constructor runs first. It calls checked
- * functions before the real ones are known. With EARLY=beyond it writes out of bounds.
+ * A library preloaded behind libheapwright-hardened.so, so its constructor runs first. It calls
+ * checked functions before the real ones are known. With EARLY=beyond it writes out of bounds.
  */
 #include "check.h"
 

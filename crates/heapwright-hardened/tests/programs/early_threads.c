@@ -1,7 +1,7 @@
 /*
- * A library whose constructor starts a thread, which calls a checked function before any other code. The library holds
- * this thread up in its lookup of the real functions, until the constructor of libheapwright-hardened.so has looked them
- * up, too. At the process's end the library reads beyond a block, which a check of reads finds.
+ * A library whose constructor starts a thread, which calls the first checked function. The thread
+ * waits in its lookup of the real functions until the constructor of libheapwright-hardened.so has
+ * looked them up. At the end the library reads beyond a block, which a check of reads finds.
  */
 #include "check.h"
 #include <dlfcn.h>

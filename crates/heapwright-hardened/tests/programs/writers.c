@@ -10,7 +10,7 @@
  *   writers read NAME         calls one, with a source that ends with its block: correct
  *   writers read-beyond NAME  calls one, with one character too many of the source
  *
- * `right` leaves out functions that the C library lacks. With musl, `list` and `readers` leave them out, too.
+ * `right` leaves out functions that the C library lacks. With musl, so do `list` and `readers`.
  */
 #include "check.h"
 #include <fcntl.h>

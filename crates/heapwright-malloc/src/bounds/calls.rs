@@ -9,7 +9,7 @@
 //! | a path, a name (`names`) | the string and its end |
 //! | a struct (`fills`, `takes`), an array of them | all of it, in the kernel's size |
 //! | memory with a given length | all of it, as memcheck does, also if the call may fill less |
-//! | a length in a word (`fills_said`: `getsockopt`; `fills_peer`: `accept`) | the word, and the length in it |
+//! | a length in a word (`fills_said`, `fills_peer`) | the word, and the length in it |
 //! | parts and messages (`writev`, `recvmmsg`) | the lists, and all memory to which they lead |
 //! | `argv` and `envp` (`strings`, in `programs`) | the lists, and each string |
 //! | `ioctl`, `fcntl` | the size in the request's number; a few have none |

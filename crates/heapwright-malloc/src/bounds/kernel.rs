@@ -716,8 +716,8 @@ mod lists {
             // FIOSETOWN, SIOCSPGRP; FIOGETOWN, SIOCGPGRP, SIOCATMARK.
             0x8901 | 0x8902 => (INT, 0),
             0x8903..=0x8905 => (0, INT),
-            // SIOCGIFCONF takes a length and a pointer. Addresses of IPv6 and bridges take less than
-            // an interface, which the other SIOC*, TUNSETIFF, TUNSETQUEUE and TUNGETIFF take.
+            // SIOCGIFCONF takes a length and a pointer. Addresses of IPv6 and bridges take less
+            // than an interface, which the other SIOC*, TUNSETIFF, TUNSETQUEUE and TUNGETIFF take.
             0x8912 => (0, 16),
             0x8916 | 0x8918 | 0x8936 | 0x8940 | 0x8941 => (0, INTERFACE_OF_IP6),
             0x8910..=0x8949 | 0x4004_54ca | 0x4004_54d9 | 0x8004_54d2 => (0, INTERFACE),

@@ -5,7 +5,8 @@
 //!                                                 checked()   a glance, then the real function
 //!                                                 looked_at() if the glance says no: the checks
 //!                                                 in_spite()  if these find a mistake: `kernel` }
-//!                                    a line of the table { the real name, the slot, the form that checks writes, the form that checks both }
+//!                                    a line of the table { the real name, the slot,
+//!                                                 the forms: checked writes, checked both }
 //! ```
 //!
 //! A line uses the `SLOTS` that its table's file imports: the slots of that table's names.

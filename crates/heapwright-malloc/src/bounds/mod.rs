@@ -26,7 +26,8 @@
 //! second form: its heap knows each block's exact size, and whether the block was freed.
 //!
 //! **An error** is one line of text, and ends the process. With `on_misuse=report` or `mode=debug`
-//! the real function then does its work, but printed text is cut.
+//! (which reports a finding) the real function then does its work, but printed text is cut.
+//!
 //! **Invariants.** Nothing here allocates or takes a lock. No function here changes `errno` before
 //! the real one runs. A destination outside the heap's window goes to the real function unchecked.
 

@@ -2,8 +2,8 @@
 //!
 //! The debug heap fills freed blocks, copies records and reads pages into its own memory for a leak
 //! check, where no bounds apply. The linker redirects these calls to `__wrap_*` (`--wrap`).
-//! heapwright-entry has the copies; this file has the few calls of the kernel. They use `syscall`,
-//! which is no cancellation point and needs no lookup.
+//! heapwright-entry has the copies; this file has `fwrite` and the few calls of the kernel. The
+//! calls of the kernel use `syscall`, which is no cancellation point and needs no lookup.
 
 use core::arch::global_asm;
 use core::ffi::CStr;
@@ -14,7 +14,7 @@ use libc::{c_char, c_int, c_void, off64_t, size_t, ssize_t};
 // Only this library calls these functions.
 global_asm!(".hidden __wrap_pread64", ".hidden __wrap_readlink", ".hidden __wrap_getcwd");
 
-/// Stores the C library's functions that `find` finds, for heapwright's own copies and searches.
+/// Stores the C library's functions that `find` finds, for heapwright's own calls.
 pub(super) fn set(find: impl Fn(&CStr) -> *mut c_void) {
     let set = |slot: &AtomicPtr<c_void>, name| {
         let found = find(name);

@@ -6,7 +6,8 @@
 //! process and its name, so that the report does not look clean:
 //!
 //! ```text
-//!   execve, ...           the note precedes the call; a second note revokes it if the call returns
+//!   execve, ...           the note precedes the call; a second note revokes it if the call
+//!                         returns; the same for `syscall` with the number of `execve`
 //!   posix_spawn, popen    the note follows the call, if it succeeded
 //!   system                the note precedes the call, which waits for the program
 //! ```

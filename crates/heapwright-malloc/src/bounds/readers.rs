@@ -4,9 +4,9 @@
 //!
 //! | argument | bytes that are verified |
 //! |---|---|
-//! | memory with a given length (`memcmp`, `fwrite`, `qsort`) | all of it: C requires an array of that length |
+//! | memory with a given length (`memcmp`, `fwrite`) | all: C requires an array of that length |
 //! | memory that is searched (`memchr`, `rawmemchr`, `strchr`) | up to the match |
-//! | a string | to its end; a number: its digits; two strings that are compared: to their difference |
+//! | a string | to its end; a number: its digits; two compared strings: to their difference |
 //! | a format | the format, and the string of each `%s` (see `format`) |
 //!
 //! The checks allow a null pointer: the C library refuses it, or it has a meaning (`strtok`).

@@ -9,8 +9,10 @@
 //!
 //! The checks read a block's bytes, and the real function reads them again. Only `strlen`, the most
 //! frequent function, returns the check's own count, which ends with the block. A check never reads
-//! beyond the block. Except for `strcasestr`, it stops where the function stops. So a program that
-//! splits a long text into words takes linear time.
+//! beyond the block. Most checks stop where the function stops. So a program that splits a long
+//! text into words takes linear time. Three checks read further. `strstr` without a match reads to
+//! the block's end, and `strcasestr` to the string's end. `strtod` reads up to the first character
+//! that no floating-point number has.
 
 use super::text::{Character, length};
 use super::{Access, Check, Glance, bounded, product};

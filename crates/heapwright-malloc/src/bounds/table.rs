@@ -3,7 +3,7 @@
 //! ```text
 //!   memcpy(to: To, from: From, n: usize) -> To { writes(to, n), reads(from, n) }
 //!     |      |                             |       |
-//!     |      the C library's arguments     |       checks, in order; then the real function is called
+//!     |      the C library's arguments     |       checks, in order; then the real function
 //!     the C library's name                 its result
 //!
 //!   sprintf as vsprintf(...) -> ... { instead print::sprintf }
@@ -16,8 +16,9 @@
 //! in a program's own `malloc`, which calls `read` or `readlink` with its lock held.
 //!
 //! A check is a method of [`Check`]: `writes` and `reads` for ranges of known length, others (as in
-//! `text`) for strings. For a function that may write less than its limit (`read`, `fgets`,
-//! `getcwd`) the limit is checked, as in the C library's own `__*_chk` forms.
+//! `text`) for strings. A function may write less than its limit (`read`, `fgets`, `getcwd`). Then
+//! the limit is checked, as in the C library's own `__*_chk` forms; in `mode=debug` the result is
+//! (`kernel`).
 //!
 //! A new function is a line here, a name in heapwright-entry, and a number in heapwright-record.
 

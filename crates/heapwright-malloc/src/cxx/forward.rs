@@ -1,10 +1,10 @@
 //! Forms of `new` and `delete` that forward to another form, and how a debug heap tells them apart.
 //!
-//! **Forwarding.** A program may replace some forms and rely on the others to call its own. (The
-//! compiler calls `delete(p, n)` where a program has replaced `delete(p)` alone.) So each
-//! forwarding form is one jump to the program's operator, or to ours if there is none. The jump
-//! goes through the symbol table, or through a table of our own, [`FORWARD`], which the dynamic
-//! linker fills in the same way.
+//! **Forwarding.** A program may replace some forms and rely on the others to call its own. For
+//! example, the compiler calls `delete(p, n)` although the program has replaced `delete(p)` alone.
+//! So each forwarding form is one jump to the program's operator, or to ours if there is none. The
+//! jump goes through the symbol table, or through a table of our own, [`FORWARD`], which the
+//! dynamic linker fills in the same way.
 //!
 //! **Telling apart.** A debug heap must know `new[]` from `new`, and the sizes and alignments of
 //! `delete`. A forwarding form loses all this. So debug mode and hardened mode replace words of

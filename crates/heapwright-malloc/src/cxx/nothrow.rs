@@ -4,17 +4,17 @@
 //! routine, [`nothrow_personality`], for their frames. It stops every exception at the frame's
 //! landing pad. It lets a forced unwinding (thread cancellation) through, which must not stop.
 //!
-//! Only programs call these functions.
+//! Programs call these functions, and so do the forms with a token (`alloc_token`).
 
 use crate::cxx_runtime;
 use core::arch::naked_asm;
 use libc::{c_int, c_void};
 
-/// The size of the two instructions that end a nothrow form: `pop rcx; ret`.
+/// The bytes between the call and the landing pad: `pop rcx; ret`.
 #[cfg(target_arch = "x86_64")]
 const LANDING_PAD: usize = 1 + 1;
 
-/// The size of the two instructions that end a nothrow form: `ldp; ret`.
+/// The bytes between the call and the landing pad: `ldp; ret`.
 #[cfg(target_arch = "aarch64")]
 const LANDING_PAD: usize = 4 + 4;
 

@@ -89,7 +89,7 @@ pub unsafe extern "C" fn hw_gc_realloc(
 ///
 /// # Safety
 ///
-/// mutator is this thread's, or as above; block is NULL (and size 0) or of hw_gc_malloc, and not
+/// mutator is this thread's or NULL; block is NULL (and size 0) or of hw_gc_malloc, and not
 /// freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_free(mutator: *mut GcMutator, block: *mut c_void, size: usize) {

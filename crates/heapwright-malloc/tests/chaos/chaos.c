@@ -14,12 +14,12 @@
  *   watchdog   the main thread (watchdog.h)
  *
  * Words: `handlers`; `patience=MS` (5000). `-workers`, `-forkers`, `-spawner`, `-loader`, `-clerk`,
- * `-stdio`, `-signals`, `-refusals`, `-limits` leave a part out. The seed chooses sizes and orders. It
- * also chooses whether there are refusals and limits: seeds 0, 1, 2, 3 (modulo 4) have neither, refusals,
- * limits, both. The kernel orders the threads, so a seed repeats the mix, but not the very run.
+ * `-stdio`, `-signals`, `-refusals`, `-limits` leave a part out. The seed chooses sizes and orders.
+ * Seeds 0, 1, 2, 3 (modulo 4) have neither, refusals, limits, both. The kernel orders the threads,
+ * so a seed repeats the mix, but not the very run.
  *
- * Without refusals and limits no request may return NULL. With them, errno is ENOMEM, and a block that
- * realloc did not resize is unchanged. At the end all is allowed again, and each thread is served again.
+ * Without refusals and limits no request may return NULL. With them, errno is ENOMEM, and a block
+ * that realloc did not resize is unchanged. At the end each thread is served again.
  *
  *   chaos start REFUSED after|only [COUNT]
  *
@@ -532,7 +532,7 @@ static void *lives_shortly(void *argument)
     for (int i = 0; i < 400; i++)
         step(&table), moves(work->count);
     end_signals(timer);
-    /* Half of the remaining blocks go to other threads, which free them long after this thread's end. */
+    /* Half of the remaining blocks go to other threads, which free them long after this thread. */
     for (size_t i = 0; i < table.slots; i++) {
         struct slot *slot = &table.slot[i];
         if (i % 2 && slot->block) {
@@ -581,7 +581,7 @@ static void *loads(void *argument)
     uint64_t state = mixed(seed, work->number) | 1;
     while (!atomic_load(&stop)) {
         moves(work->count);
-        /* Near the end of memory the C library's loader is not tested: parts of it end the process. */
+        /* Without memory the C library's loader may end the process, so it is not tested there. */
         spared = 1;
         void *plugin = dlopen(plugin_path, next_random(&state) % 2 ? RTLD_NOW : RTLD_LAZY | RTLD_GLOBAL);
         if (!plugin) {
@@ -688,7 +688,7 @@ static void *keeps_books(void *argument)
     return NULL;
 }
 
-/* Two threads read lines, into memory that getline resizes under the FILE's lock. One flushes all FILEs. */
+/* Two threads read lines: getline resizes memory under the FILE's lock. One flushes all FILEs. */
 static void *reads_and_flushes(void *argument)
 {
     struct work *work = argument;

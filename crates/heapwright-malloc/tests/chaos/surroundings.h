@@ -110,7 +110,7 @@ __attribute__((noreturn)) static void gave_in(const char *what, const char *path
     end_at_once(1);
 }
 
-/* Puts another user's file, link or pipe in the place of a file that the library is about to make. */
+/* Puts another user's file, link or pipe in the place of a file that the library will make. */
 static void be_a_stranger(const char *path, const char *victim)
 {
     int how = (int)(next_random(&strange) % 5);
@@ -180,7 +180,7 @@ static void enter_sandbox(void)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
     };
     struct sock_fprog program = { sizeof filter / sizeof *filter, filter };
-    /* The library's prctl, so that the library sees the call: the program's own prctl comes before it. */
+    /* The library's prctl sees the call. (The program's own prctl comes before it.) */
     int (*library_prctl)(int, ...) = (int (*)(int, ...))dlsym(RTLD_NEXT, "prctl");
     CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
     CHECK(library_prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0);

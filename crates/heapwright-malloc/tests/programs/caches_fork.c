@@ -138,7 +138,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < FORKERS; i++)
         CHECK(pthread_create(&threads[BUSY + i], NULL, forks, (void *)i) == 0);
     sleep((unsigned)strtoul(argv[1], NULL, 10));
-    /* Waits for at least ten children, so that forks meet other forks. A busy machine takes longer. */
+    /* Waits for ten children, so that forks meet other forks. A busy machine takes longer. */
     for (size_t waits = 0; waits < 600 && atomic_load(&children) < 10; waits++)
         usleep(100000);
     atomic_store(&stop, 1);

@@ -83,7 +83,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* Fills the table and empties it again, block by block in random order, while the other threads work. */
+/* Fills the table and empties it, block by block in random order, while the other threads work. */
 static atomic_bool is_over;
 
 static void *keep_to_oneself(void *argument)

@@ -1,8 +1,8 @@
 /*
  *   caches_raise K
  *
- * 32 threads take and give back blocks, 4096 times each, while the number of shared caches is raised from K.
- * (0: threads share none.) Blocks go from thread to thread, so a block of one cache comes back to another.
+ * 32 threads take and give back blocks, 4096 times each, while the number of shared caches rises
+ * from K (0: threads share none). Blocks go from thread to thread, and so from cache to cache.
  */
 #include "heapwright.h"
 #include "stamped.h"

@@ -48,9 +48,9 @@ int main(int argc, char **argv)
     long few = resident_kib();
     run(1 + FIRST, count);
     long many = resident_kib();
-    /* A cache fills slowly, up to two chains of each of the 60 classes used here, which is less than
-     * a MiB. Such caches are those of the threads that run at once, which later threads take over,
-     * and the shared caches. A cache that stays behind would be at least a page a thread: 400 MB. */
+    /* A cache fills slowly, up to two chains of each of the 60 classes used here: less than a MiB.
+     * There are the shared caches, and those of the threads that run at once, which later threads
+     * take over. Caches that stay behind would take at least a page a thread: 400 MB. */
     if (many > few + 1024 * (AT_ONCE + caches)) {
         fprintf(stderr, "%ld KiB after %d threads, %ld KiB after %zu\n", few, FIRST, many, count);
         return 1;

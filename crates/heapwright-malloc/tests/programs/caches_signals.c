@@ -5,12 +5,12 @@
  * timer of its own, so that a handler interrupts malloc itself again and again. Blocks go from
  * handlers to the threads and back; all have stamps.
  *
- * With `fast`, the threads take and give back single blocks, which the lists of a cache nearly always
- * serve. With `all`, sizes and numbers are such that chains go to the central lists, and units come and go.
+ * With `fast`, the threads take and give back single blocks, which a cache's lists nearly always
+ * serve. With `all`, chains also go to the central lists, and units come and go.
  *
- * A small reserve serves a handler that has interrupted a slow path. The handler must cope with null. How
- * often that happens depends on how long other processes delay slow paths, so there is no bound for it here.
- * (`cache/central.rs` tests the reserve itself.) A handler that has interrupted no slow path is always served.
+ * A small reserve serves a handler that has interrupted a slow path. The handler must cope with
+ * null. No bound is tested for that here, because other processes may delay slow paths.
+ * (`cache/central.rs` tests the reserve.) A handler that interrupted no slow path is always served.
  *
  * Prints the number of handled signals, and the longest time of a handler.
  */

@@ -1,8 +1,8 @@
 /*
  *   caches_wander SECONDS [runs]
  *
- * Threads go from CPU to CPU while they allocate, as far as the system allows it: by themselves, and moved by
- * another thread. They hand blocks to each other. With only one CPU no thread moves, and all other checks hold.
+ * Threads move to other CPUs while they allocate, by themselves and by another thread, if the
+ * system allows it. They hand blocks to each other. With one CPU the other checks hold.
  */
 #include "stamped.h"
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /*
- * Counts of a thread's calls for memory between two calls: hw_count_begin, hw_count_end, hw_count_sites.
+ * Counts of a thread's calls for memory: hw_count_begin, hw_count_end, hw_count_sites.
  *
  * The functions are weak, as in a program that also runs without heapwright. Without heapwright the
  * program counts nothing. (A program that is linked with the library needs only the header.)

@@ -139,8 +139,8 @@ int main(int count, char **words)
     }
     if (strcmp(how, "storm") == 0) {
         /*
-         * A signal in the midst of malloc, most likely. A child that outlives its parent would report
-         * the parent's blocks, so this child has no last check.
+         * A signal in the midst of malloc, most likely. A child that outlives its parent would
+         * report the parent's blocks, so this child has no last check.
          */
         if (fork() == 0) {
             usleep(50000);

@@ -1,5 +1,5 @@
-/* Buffers that grow: GROW [LIMIT MB]. Prints the peak of resident memory, in hundredths of the peak of live
- * memory. LIMIT is "data" or "as", for RLIMIT_DATA or RLIMIT_AS: the program must then only come to its end. */
+/* Buffers that grow: GROW [LIMIT MB]. Prints the peak of resident memory in percent of the peak of
+ * live memory. LIMIT ("data", "as") sets that limit: the program must then only come to its end. */
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -173,7 +173,6 @@ static void no_bytes(void)
         free(blocks[i]);
 }
 
-/* A block that is longer than all waiting blocks may wait. It must neither be lost nor push others out. */
 /* An hw_block. */
 struct seen {
     void *address;
@@ -211,6 +210,7 @@ static void is_walked(void)
     }
 }
 
+/* A block longer than all waiting blocks may wait. It must neither be lost nor push others out. */
 static void huge(void)
 {
     for (int i = 0; i < 5000; i++) {

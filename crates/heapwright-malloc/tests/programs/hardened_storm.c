@@ -82,7 +82,7 @@ static void change(struct block *block, uint64_t random)
     memset(block->at, block->byte, size);
 }
 
-/* A handler's blocks, of sizes that the fast paths serve. Null is allowed: a handler waits for no lock. */
+/* A handler's blocks, of sizes that fast paths serve. Null is allowed: it waits for no lock. */
 static _Thread_local struct { unsigned char *volatile at; size_t size; } kept[KEPT];
 static _Thread_local uint64_t handlers_state;
 static _Thread_local int depth;

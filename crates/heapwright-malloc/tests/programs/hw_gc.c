@@ -68,7 +68,7 @@ static hw_gc_statistics now(void)
     return statistics;
 }
 
-/* Stores that are reported before they happen, or after: a step of marking may come between any two. */
+/* Stores that are reported before or after they happen: marking may step between any two. */
 static void barriers(bool incremental, bool generations)
 {
     enum { PLACES = 64, ROUNDS = 600 };
@@ -428,7 +428,7 @@ static void elsewhere(void)
     CHECK(hw_gc_find(heap, object + 5) == object && object[63] == 7);
 }
 
-/* A collection on another stack works if the stack was named. Otherwise it ends the program with a line. */
+/* A collection on another stack works if the stack was named, or else ends the program. */
 static void stacks(void)
 {
     stack = malloc(STACK);

@@ -2,7 +2,7 @@
  * The parts of a collected heap that a runtime uses beside memory. They are events, kinds,
  * references to the outside, a word and a state for each thread, a callback when memory is short.
  *
- * The runtime of this program: pairs in the heap; static cells outside, which lead back into it; errors that jump.
+ * The runtime of this program: pairs in the heap; static cells that lead to them; jumps at errors.
  */
 #include "check.h"
 

@@ -1,5 +1,5 @@
-/* Enters a sandbox that kills for opening a file, and for asking which pages are resident. Then holds
- * 64 MB for a second, and has large blocks of which it touches little. The heap makes neither call. */
+/* Enters a sandbox that kills for `open` and for a query of resident pages. Then holds 64 MB for a
+ * second, and has large blocks of which it touches little. The heap makes neither call. */
 #include "check.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>

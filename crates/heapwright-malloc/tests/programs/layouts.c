@@ -1,5 +1,5 @@
-/* The layout of each struct that heapwright.h shows, as programs were compiled with it: where each field is,
-   and the size. A struct may grow at its end, and then its size here; nothing else may change. */
+/* The size of each struct of heapwright.h and the offsets of its fields, as in compiled programs. A
+ * struct may grow at its end, and then its size here; nothing else may change. */
 #include <heapwright.h>
 #include <heapwright_gc.h>
 

@@ -63,7 +63,7 @@ static void *holder(void *argument)
     return NULL;
 }
 
-/* Calls the kernel directly: the C library does not let a program block the C library's own signals. */
+/* Calls the kernel: the C library does not let a program block the C library's own signals. */
 static void *silent(void *argument)
 {
     uint64_t all = ~0ull;
@@ -231,7 +231,7 @@ int main(int count, char **words)
         CHECK(checked().definite.blocks == 0);
         CHECK(seconds() - before < 5);
     } else if (!strcmp(word, "shared")) {
-        /* The only pointer lies in shared memory. A copy of the process has no page table for it. */
+        /* The only pointer is in shared memory. A copy of the process has no page table for it. */
         void **page = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         CHECK(page != MAP_FAILED);
         page[100] = malloc(77);

@@ -1,4 +1,4 @@
-/* jemalloc's and gperftools' functions beside malloc, as a program that is linked with them calls them. */
+/* jemalloc's and gperftools' functions beside malloc, in a program that is linked with them. */
 #include "check.h"
 #include <stdbool.h>
 #include <stddef.h>

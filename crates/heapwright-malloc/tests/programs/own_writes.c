@@ -1,5 +1,5 @@
-/* heapwright's writes raise no signal in the program: neither if files may not grow, nor if no process reads
- * standard error. A signal that was pending before stays pending. "limited": files may not grow from now on. */
+/* heapwright's writes raise no signal in the program, also if files may not grow ("limited") or if
+ * no process reads standard error. A signal that was pending before stays pending. */
 #include "check.h"
 #include <malloc.h>
 #include <signal.h>

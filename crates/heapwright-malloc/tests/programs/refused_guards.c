@@ -79,7 +79,7 @@ static void use(void)
         }
 }
 
-/* Large blocks of changing lengths in the same spans, and other blocks in memory that these free. */
+/* Large blocks of changing lengths in the same spans, and other blocks in their freed memory. */
 static void use_zeroes(void)
 {
     enum { HELD = 8 };

@@ -26,7 +26,7 @@ static volatile size_t size, other;
 static void *volatile blocks[BLOCKS];
 static void (*volatile work)(void);
 
-/* The calls come last on the painted stack: the measured bytes are theirs, and some words of this program. */
+/* The calls come last on the painted stack, so the bytes are theirs, but for some words. */
 static void do_malloc(void) { block = malloc(size); }
 static void do_calloc(void) { block = calloc(1, size); }
 static void do_realloc(void) { block = realloc(block, other); }

@@ -1,6 +1,6 @@
 /*
- * Detached threads. Their stacks, with their thread-local variables, vanish when they end. The threads
- * allocate until then, also in destructors of keys. The kernel must have nothing left to write there.
+ * Detached threads. They allocate to their end, also in destructors of keys. Then their stacks
+ * vanish, with their thread-local variables. The kernel must have nothing left to write there.
  */
 #include "stamped.h"
 #include <pthread.h>

@@ -3,10 +3,11 @@
 //! ```text
 //!   CPU time of the process --3 %--> left (ns) --cost of a guarded block--> spent
 //!                                      ^
-//!   the first 256 blocks of all  ------+  are an advance: all are guarded, and the budget is in debt until it is paid
+//!   the first 256 blocks of all -------+   an advance: all are guarded, and the budget
+//!                                          is in debt until CPU time has paid for them
 //!
 //!   allowance   All     blocks are left of the first: each is guarded
-//!               Some    time is left: of a site every block, then every second, fourth, ... (see `sample`)
+//!               Some    time is left: every block of a site, later fewer (see `sample`)
 //!               Due     no time is left: the due blocks of each site
 //!               None    2.5 ms of debt: due blocks wait, except at sites with findings and for
 //!                       the first blocks of each module (see `module_advance`); freed large blocks
@@ -19,7 +20,7 @@
 //!
 //! **The advance is a count**, so a small program's reports on live blocks do not depend on the
 //! machine. After the advance, the process's CPU time decides, so a busy machine guards as much as
-//! a quiet one. The thread's CPU clock measures the cost of one guarded block in [`TIMED`]. A guard
+//! a quiet one. The thread's CPU clock measures one call in [`TIMED`] that sets guards. A guard
 //! takes two system calls and a fault. If a bucket or large block could have been filled instead,
 //! its guard also costs its pages, which fault at the next use. Called by `heap`; each heap has one
 //! budget.

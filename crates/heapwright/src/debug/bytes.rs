@@ -35,8 +35,8 @@ pub(crate) unsafe fn fill(at: *mut u8, size: usize) {
     unsafe { at.write_bytes(PATTERN, size) };
 }
 
-/// Compares `[at, at + size)` with the pattern. Returns `None` if no byte is changed. The reads are
-/// volatile, because the program may write meanwhile.
+/// Compares `[at, at + size)` with the pattern. Returns `None` if no byte is changed. The program
+/// may write meanwhile. So [`damage`] reads the bytes again before this reports a change.
 ///
 /// # Safety
 ///

@@ -39,8 +39,8 @@ const HURRY: usize = 100;
 /// # Complexity
 ///
 /// Takes the closure's time, plus time in proportion to the heap for a sweep. If blocks are left,
-/// `check` also reads the whole heap. Then it waits at most two seconds for threads of the closure,
-/// and a tenth of a second for other threads, which may have received a block.
+/// `check` also reads the whole heap. Then it waits at most two seconds for threads of the closure.
+/// For other threads, which may have received a block, it waits a tenth of a second.
 ///
 /// # Limits of the search
 ///

@@ -116,7 +116,7 @@ impl<A> Checked<A> {
 
     /// Checks the blocks of `inner` as `config` says. The fields `traces`, `detect`, `memory`,
     /// `limit`, `retain`, `stop_first`, `quiet` and `log` mean the same as for a [`DebugHeap`]. The
-    /// other fields concern pages and have no effect.
+    /// other fields concern guards and buckets, and have no effect.
     #[must_use]
     pub const fn with(inner: A, config: Config) -> Self {
         Self { inner, heap: DebugHeap::new(config) }

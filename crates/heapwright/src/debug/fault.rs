@@ -8,7 +8,7 @@
 //!
 //! The C layer's signal handler calls [`judge`] in the thread that made the access. If the heap
 //! itself made the access, the thread's state is busy. Then [`judge`] uses the common state, and
-//! the process ends.
+//! the process ends (see `unprotect`).
 
 use core::ffi::c_void;
 
@@ -58,7 +58,7 @@ pub(crate) fn judge(
         heap.flag(finding.allocated.stack, kind);
         heap.reporter.report(&finding, &heap.threads);
     }
-    // Guarded blocks of fast mode always end the process.
+    // A fault in another heap (`guards`, a `DebugHeap`) always ends the process.
     if heap.is_process_heap() && unprotect::unprotect(heap, span, address) {
         Verdict::Step
     } else {

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Addresses change from run to run, so a key is made of each frame's module build and offset. The
-//! lowest bit of a key tells at which end of the page the site's blocks stand. Called by `heap`.
+//! lowest bit of a key tells at which end of the page the site's blocks stand. Called by `heap`,
+//! and by `process` and `guards` at their start.
 
 use heapwright_record::debug::{Entry, FindingKind, Reader};
 

@@ -1,12 +1,12 @@
 //! Guarded blocks of fast mode: a few blocks of a production program get guard pages.
 //!
 //! ```text
-//!   drawn          draws a block --> sample(request, draw)  --> one page between two guards, or a span of its own
-//!   heap           free, realloc, size: the *block* decides -->  the same records and checks as in mode=debug
-//!   fault          an access to a guard                     -->  one report: block, stacks, thread; then the end
+//!   drawn   draws a block: sample(request, draw)      a page between two guards, or its own span
+//!   heap    free, realloc, size: the *block* decides  the records and checks of mode=debug
+//!   fault   an access to a guard                      a report: block, stacks, thread; the end
 //!
-//!   memory=BYTES (4 MiB)   half: address space of live blocks, guards included (8 KiB a small block)
-//!                          half: freed blocks that are remembered, each without a page, behind a guard
+//!   memory=BYTES (4 MiB)   half   addresses of live blocks and guards (8 KiB a small block)
+//!                          half   freed blocks that are remembered, guarded and without pages
 //! ```
 //!
 //! A debug heap holds these blocks, next to the fast heap. The process is not in debug mode, so
@@ -20,7 +20,7 @@
 //!
 //! **Cost.** Live blocks take at most half of `memory` in addresses. Blocks up to an eighth of
 //! `memory` are guarded. Metadata adds 24 KiB for each thread that had a guarded block, 1 KiB for
-//! seven blocks, and up to [`STACKS`] for stacks. Called by `drawn`, `stats` and `walk`.
+//! seven blocks, and up to [`STACKS`] for stacks. Called by `drawn`, `hooks`, `stats` and `walk`.
 
 use core::ptr::{self, NonNull};
 
@@ -180,8 +180,8 @@ pub(crate) fn size(block: *const u8, what: Return) -> usize {
     size.unwrap_or(0)
 }
 
-/// Calls `visit` with the address, the bytes and the heap's number of each live block of the debug
-/// span at `unit`, until a call returns false. Returns false if a call did.
+/// Visits the live blocks of the debug span at `unit`: address, bytes, and the heap's number. Stops
+/// and returns false if `visit` does.
 pub(crate) fn each_live_at(unit: usize, visit: &mut dyn FnMut(usize, usize, u32) -> bool) -> bool {
     let Some(heap) = heap() else { return true };
     let Some(span) = Span::heading(unit, heap.id()) else { return true };

@@ -125,8 +125,9 @@ impl DebugHeap {
         leaks
     }
 
-    /// Returns the most bytes in use at once, as requested. The number may miss one current bucket
-    /// of each thread, because it changes when a bucket is opened or a large block is made.
+    /// Returns the most bytes in use at once, as requested. The number may miss small blocks in the
+    /// threads' current buckets, because it changes when a bucket is opened or a large block is
+    /// made.
     ///
     /// ```
     /// use heapwright::debug::{Config, DebugHeap};

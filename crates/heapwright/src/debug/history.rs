@@ -17,7 +17,8 @@
 //! (see `sparse`), at least 2 MiB, or `memory=` without the records.
 //!
 //! [`History`] belongs to `store`, under the heap's lock. `heap` also calls the functions for one
-//! bucket, without the lock, because they make system calls and no other code uses the bucket.
+//! bucket. `deallocate` does so without the lock, because they make system calls and no other code
+//! uses the bucket.
 
 use core::ptr;
 
@@ -100,7 +101,8 @@ pub(crate) fn guarded_range(bucket: BucketRef) -> (*mut u8, usize) {
 }
 
 /// Prepares an emptied bucket for the history. Guards it if `guard` is set and the kernel can.
-/// Otherwise releases the pages of a large block above [`FILLED_MOST`], or fills the bucket.
+/// Otherwise releases the pages of a large block above [`FILLED_MOST`], and fills a smaller one.
+/// The frees have filled a bucket of small blocks already.
 ///
 /// # Safety
 ///
@@ -140,8 +142,9 @@ pub(super) fn is_to_be_filled(bucket: BucketRef) -> bool {
     bucket.span.form() == Form::Small || extent(bucket).1 <= FILLED_MOST
 }
 
-/// Returns the pages of a large block that have memory, one bit each. All bits are set for a long
-/// block or if the kernel does not tell. Other pages need not be zero: they may be in swap.
+/// Returns the pages of a large block that have memory, one bit each. All bits are set for a short
+/// or very long block, or if the kernel does not tell. Pages without memory need not be zero: they
+/// may be in swap.
 fn touched_pages(from: *mut u8, length: usize) -> u64 {
     let mut resident = [0; FILLED_MOST / PAGE];
     let is_asked = length > ASKED_FROM

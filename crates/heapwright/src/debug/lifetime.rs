@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn neighbours_have_counters_of_their_own() {
-        // Stack numbers are even and small.
+        // Stack numbers are small, and two or more apart.
         let mut counters: std::vec::Vec<_> = (0..200).map(|n| counter(2 * n, 5)).collect();
         counters.sort_unstable();
         counters.dedup();

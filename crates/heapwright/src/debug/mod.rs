@@ -1,39 +1,8 @@
 //! The debug heap: it reports misuse of blocks, and does not slow down with age.
 //!
-//! ```text
-//!   entry      this file: a process's heap (mode=debug), DebugHeap for Rust
-//!     guards     a few blocks of fast mode (guard=sample)
-//!     checked    Checked<A>: the same for another allocator's blocks
-//!       table      records by address, the quarantine               (one lock)
-//!     leaks      lost blocks, and the paths to the others
-//!     check      a test's mistakes and leaks
-//!       scope      the threads of a test
-//!       reach      the blocks that pointers still lead to
-//!       symbols    functions and lines of findings
-//!     heap       allocate, free, realloc: judge, fill, verify, report
-//!       store      buckets opened, retired, remembered, used again     (one lock)
-//!         history    emptied buckets, while they are remembered
-//!         sparse     freed slots beside live ones, used again
-//!       thread_state  a thread's current buckets                        (no lock)
-//!         lifetime the blocks that belong in one bucket
-//!       sample     the blocks that stand between guards
-//!         budget   the time for such blocks
-//!         module_advance  blocks of each library beyond the budget
-//!       flagged    sites of blocks that were damaged in an earlier run
-//!       span       the bucket, slot and block of an address, in O(1)
-//!         slot       24 bytes a slot: stacks, threads, sequence, size, how made
-//!         shape      slots, leads, buckets: arithmetic
-//!         poisoned   bytes of live blocks that must not be used for now
-//!         side       guarded memory for these records
-//!       bytes      the pattern around blocks and in freed ones
-//!     report     findings, on standard error
-//!     fault      accesses that a guard page caught
-//! ```
-//!
 //! The design follows Zig's `GeneralPurposeAllocator` and its pull request 17383. A bucket hands
-//! out its slots forward only. A new bucket replaces a full one, and no other bucket is searched.
-//! Two loads lead from a freed address to its bucket, even after the bucket's memory went back to
-//! the kernel. Only pattern bytes lie beside the program's bytes.
+//! out its slots in order. Two loads lead from a freed address to its bucket, even after the
+//! bucket's memory went back to the kernel. Only pattern bytes lie beside the program's bytes.
 //!
 //! | mistake | found by |
 //! |---|---|
@@ -43,12 +12,11 @@
 //! | write beyond or before | the pattern in the slack: at free, in sweeps, at exit |
 //! | write after free | the pattern in the block: in sweeps, before its memory is used again |
 //! | any access to freed or neighbouring memory | guard pages, for a sample or for all |
-//! | read of uninitialised bytes | two runs with other bytes there (option `fill`), compared by the command |
+//! | read of uninitialised bytes | two runs with other bytes there (option `fill`) are compared |
 //!
 //! ```
 //! use heapwright::debug::{Config, DebugHeap};
 //! use std::alloc::{GlobalAlloc, Layout};
-//!
 //! let heap = DebugHeap::new(Config { quiet: true, ..Config::DEFAULT });
 //! let layout = Layout::new::<[u8; 40]>();
 //! // SAFETY: the layout's size is not zero.
@@ -60,6 +28,40 @@
 //! assert_eq!(heap.findings(), 1);
 //! assert_eq!(heap.deinit().blocks, 0);
 //! ```
+
+// This file holds all debug heaps, and their fork handlers. The modules:
+//
+//   process        the process's heap (mode=debug), which serves `malloc`
+//     owned          its blocks in pools, arenas and first-class heaps of C
+//   handle         DebugHeap, for Rust programs
+//   guards         a few blocks of fast mode (guard=sample)
+//   checked        Checked<A>: the same for another allocator's blocks
+//     table          records by address, the quarantine                (one lock)
+//   leaks          lost blocks, and the paths to the others
+//   check          a test's mistakes and leaks
+//     scope          the threads of a test
+//     reach          the blocks that pointers still lead to
+//     symbols        functions and lines of findings
+//   heap           allocate, free, realloc: judge, fill, verify, report
+//     store          buckets opened, retired, remembered, used again   (one lock)
+//       history        emptied buckets, while they are remembered
+//       sparse         freed slots beside live ones, used again
+//     thread_state   a thread's current buckets                        (no lock)
+//       lifetime       which blocks share a bucket
+//     sample         the blocks that stand between guards
+//       budget         the time for such blocks
+//       module_advance blocks of each library beyond the budget
+//     flagged        sites of blocks that were damaged in an earlier run
+//     span           the bucket, slot and block of an address, in O(1)
+//       slot           24 bytes a slot: stacks, threads, sequence, size, how made
+//       shape          slots, leads, buckets: arithmetic
+//       poisoned       bytes of live blocks that must not be used for now
+//       side           guarded memory for these records
+//     bytes          the pattern around blocks and in freed ones
+//   report         findings, on standard error and in the record
+//     threads        numbers and names of threads
+//   fault          accesses that a guard page caught
+//     unprotect      removes a guard for one access
 
 mod budget;
 mod bytes;

@@ -12,9 +12,9 @@
 //! words of bits that have ones.
 //!
 //! Bits of a live block are set under the store's lock. The free of a block clears its bits without
-//! the lock, and a neighbour may set a bit in a word that the free makes zero. So the word is read
-//! again after its summary bit was cleared. Called by `store` and `heap`. Any thread may read at
-//! any time.
+//! the lock. Meanwhile another thread may poison a byte of a neighbour in the same word. So the
+//! word is read again after its summary bit was cleared. Called by `store`, `heap` and `process`.
+//! Any thread may read at any time.
 
 use core::ptr;
 

@@ -1,8 +1,8 @@
 //! The process's debug heap, which serves `malloc` with `mode=debug`.
 //!
-//! The debug heap's table (`heap::modes`) calls these functions first. They serve requests, free
-//! blocks in spans, and report pointers that lead to no block. `heap` handles all other blocks: of
-//! the C library, of first-class heaps, and those made before this heap.
+//! `hooks` calls these functions for every call of `malloc` and `free`. They serve requests, free
+//! blocks in spans, and report pointers that lead to no block. The fast heap handles all other
+//! blocks: of the C library, of first-class heaps, and those made before this heap.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -53,7 +53,8 @@ fn heap() -> Option<&'static Heap> {
 /// tables. Then a copy of the process works, and this call waits. Takes time in proportion to the
 /// live bytes.
 ///
-/// Returns `None` if the mode is not `debug`, if another check runs, or without `/proc` or memory.
+/// Returns `None` if the mode is not `debug`, if another check runs, in a sandbox, or without
+/// `/proc` or memory.
 ///
 /// ```
 /// // Not in mode=debug:

@@ -1,7 +1,7 @@
 //! Chooses the sample: the blocks that stand alone between guard pages.
 //!
 //! ```text
-//!   site (a stack)   | end | waits | blocks to go until the next one is due 22 | were due so far 8 |
+//!   site (a stack)   | end 1 | waits 1 | blocks until the next due one 22 | due so far 8 |
 //!
 //!   due       the first two blocks of every stack, then one after 16 more, after 64 more, ...
 //!   not due   while the budget lasts (see `budget`): first all blocks of the process; later all

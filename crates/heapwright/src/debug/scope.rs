@@ -10,7 +10,8 @@
 //! to the check. A scope that ends leaves its threads and blocks to the outer scope, or to none.
 //!
 //! Numbers are reused after some hundred checks. A thread that outlives so many checks, and then
-//! enters a new heap, would be assigned to a later check. Called by `heap`, `report` and `check`.
+//! enters a new heap, would be assigned to a later check. Called by `heap`, `report`, `check`,
+//! `reach` and `symbols`.
 
 use heapwright_record::debug::{Finding, FindingKind};
 

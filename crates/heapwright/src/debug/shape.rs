@@ -6,10 +6,11 @@
 //! ```
 //!
 //! A bucket consists of whole pages, because pages go back to the kernel or get guards. One live
-//! block pins its bucket, so buckets are small. At most a sixteenth of the touched pages is waste,
-//! or a third if slots are larger than 1 KiB. The *lead* is heapwright's memory before the first
-//! slot, so that a write before that slot is seen. To keep slots aligned, the lead's size is the
-//! largest power of two, up to 1 KiB, that divides the slot's size.
+//! block pins its bucket, so buckets are small. At most a sixteenth of the touched pages is waste.
+//! If slots are larger than 1 KiB it is a quarter, and if they are larger than a page, a third. The
+//! *lead* is heapwright's memory before the first slot, so that a write before that slot is seen.
+//! To keep slots aligned, the lead's size is the largest power of two, up to 1 KiB, that divides
+//! the slot's size.
 #![forbid(unsafe_code)]
 
 use crate::size_class::{self, CLASSES, UNIT};
@@ -19,8 +20,8 @@ pub(crate) const BUCKETS: usize = UNIT / PAGE;
 /// Slots up to this size share buckets.
 pub(crate) const SLOT_MAX: usize = 28 << 10;
 pub(crate) const ALIGN_MAX: usize = 1024;
-/// The checked bytes at a bucket's ends, and before a large block. They are next to the slots,
-/// because a lead or a tail may be pages long.
+/// The checked bytes at a bucket's ends, and before a large block. They are next to the slots. The
+/// rest of a lead or a tail is not touched, because a tail may be pages long.
 pub(crate) const WATCHED: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,8 +11,8 @@
 //!
 //! The memory is not in the window, because a write far beyond a large block could reach it there.
 //! It is excluded from core dumps. A freed record keeps its pages, cleared, while such pages are at
-//! most 256 KiB, or a 32nd of the bytes in use. Other whole pages go back. Called by `store` and
-//! `poisoned`, under the store's lock.
+//! most 256 KiB, or a 32nd of the bytes in use. Other whole pages go back. Called by `store`,
+//! `poisoned` and `process`, under the store's lock.
 
 use core::ptr;
 

@@ -1,7 +1,7 @@
 //! The record of a slot: 24 bytes, far from the slot.
 //!
 //! ```text
-//!   word       | free thread 16 | alloc thread 16 | size 16 | .. | kept 1 | align 5 | origin 4 | state 3 |
+//!   word       | freed by 16 | made by 16 | size 16 | .. | kept 1 | align 5 | origin 4 | state 3 |
 //!   stacks     allocated at 32 | freed at 32
 //!   sequence   allocated 32    | freed 32
 //!
@@ -9,9 +9,10 @@
 //!               ^------------- the bucket is opened again --------------/
 //! ```
 //!
-//! The word changes by one compare-and-exchange. If two threads free a block at the same time, one
-//! exchange fails. In the state `FREEING` the slot's bytes are being filled and must not be judged.
-//! All other fields are written before the word.
+//! A free or a resize claims the block by one compare-and-exchange of the word. If two threads free
+//! a block at the same time, one exchange fails. In the state `FREEING` the slot's bytes are being
+//! filled and must not be judged. The other fields are written before the word becomes LIVE or
+//! FREED.
 //!
 //! Sequence numbers are ordered within one thread, and wrap. Threads are numbered in order of
 //! arrival, up to 65534.
@@ -142,7 +143,7 @@ impl Slot {
         done.map(|_| ()).map_err(Word)
     }
 
-    /// Does [`Slot::exchange`]. If the process has one thread, uses no locked instruction.
+    /// Like [`Slot::exchange`]. If the process has one thread, sets the word without a comparison.
     #[inline]
     pub(crate) fn exchange_as(&self, alone: bool, from: Word, to: Word) -> Result<(), Word> {
         if alone {

@@ -23,8 +23,8 @@
 //! ```
 //!
 //! `live` counts slots that are not freed, also those not handed out yet. So it reaches zero once,
-//! and the thread that frees the last slot retires the bucket. Called by `store` and `heap`. Links
-//! and states change under the store's lock.
+//! and the thread that frees the last slot retires the bucket. Called by most of `debug`. Links and
+//! stages change under the store's lock.
 
 use core::ptr;
 
@@ -273,7 +273,7 @@ pub(crate) enum Found {
     /// A gap between slots, or a guard, of this bucket.
     #[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
     Gap(BucketRef),
-    /// Nothing: the span has ended.
+    /// Nothing: the address is outside of the span, or the span has ended.
     Nothing,
 }
 

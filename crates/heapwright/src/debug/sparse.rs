@@ -1,7 +1,7 @@
 //! Sparse buckets: their freed slots are reused while their live blocks stay.
 //!
 //! ```text
-//!   bucket    | live | freed | freed | live | freed | freed | freed | ...   no thread's current one
+//!   bucket    | live | freed | freed | live | freed | freed | freed | ...   not a current bucket
 //!   reopened           ^^^^^^^^^^^^^          ^^^^^^^^^^^^^^^^^^^^^         UNUSED again, in runs
 //! ```
 //!

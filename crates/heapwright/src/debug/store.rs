@@ -2,10 +2,9 @@
 //!
 //! ```text
 //!   open      a free bucket of the class, the lowest in its span; without one, a sparse
-//!             bucket if much is idle; without that, a bucket of a new span. No other
-//!             bucket is searched, because only current buckets have slots to hand out.
+//!             bucket if much is idle (`sparse`); without that, a bucket of a new span
 //!
-//!   retire    all slots freed --> filled or guarded --> history (see there), newest
+//!   retire    all slots freed --> filled or guarded --> newest of the history (`history`)
 //!             the history's oldest --> verified --> can be used again
 //! ```
 //!

@@ -1,12 +1,13 @@
 //! Functions and lines of a check's findings, resolved in the process (feature `symbols`).
 //!
 //! ```text
-//!   a finding            printed at once, with addresses: the thread may hold any lock, and must not allocate
-//!     | noted, with its scope                                                      [`note`]
+//!   a finding            printed at once, with addresses: the thread may hold any lock,
+//!     |                  and must not allocate; noted, with its scope             [`note`]
 //!     v
-//!   the check judges     its notes are taken while its scope runs (none is replaced)    [`take`]
+//!   the check judges     its notes are taken while its scope runs (none is replaced)
+//!     |                                                                           [`take`]
 //!     v
-//!   the check has ended  no lock is held: names are looked up, by `backtrace`      [`tell`]
+//!   the check has ended  no lock is held: names are looked up, by `backtrace`     [`tell`]
 //! ```
 //!
 //! The lookup of names allocates, perhaps from the debug heap. By then the check's own scope has

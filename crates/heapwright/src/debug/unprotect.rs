@@ -12,7 +12,7 @@
 //!
 //! A guard stays if the heap itself was interrupted, because then the heap made the access. A guard
 //! also stays for an instruction of a traced process, because a debugger sees the access as it
-//! steps. Called by `fault` and by the C layer, in signal handlers.
+//! steps. Called by `fault`, and by the C layer in its fault handler and around system calls.
 
 use crate::os;
 use crate::size_class::UNIT;

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!   memcpy(to, from, n)
-//!      to, n --> span --> bucket, slot --> record: live, and n bytes left?   [`Span::holds`], at a glance
-//!                                          how many are left?                [`room`]
-//!                                          fewer than n: a finding           [`Heap::out_of_bounds`]
+//!      to, n --> span --> bucket, slot --> record: live, n bytes left?   [`Span::holds`], fast
+//!                                          how many are left?            [`room`]
+//!                                          fewer than n: a finding       [`Heap::out_of_bounds`]
 //! ```
 //!
 //! A block ends at its first poisoned byte (see `poison`).
@@ -14,7 +14,7 @@
 //!
 //! A write beyond a block leaves damage that a later check also finds. So the heap remembers
 //! reported blocks ([`Told`]), and repairs their damage without a second report. Called by
-//! `debug`'s entry points; `judge` and `late` use [`Told`].
+//! `debug`'s entry points; `findings` asks [`Told`].
 
 use heapwright_record::debug::{Access, Call, Finding, FindingKind, Function, Region};
 
@@ -120,7 +120,7 @@ impl Heap {
         }
     }
 
-    /// Does [`Heap::out_of_bounds`] for pools, first-class heaps, and memory freed long ago.
+    /// Like [`Heap::out_of_bounds`], for pools, first-class heaps, and memory freed long ago.
     #[cold]
     pub(in crate::debug) fn out_of_others_bounds(&'static self, asked: Asked, region: Region) {
         let found = describe::describe(core::ptr::without_provenance(asked.address));

@@ -106,7 +106,7 @@ impl Heap {
         record.freed.store(sequence, Ordering::Relaxed);
     }
 
-    /// Does [`Heap::deallocate`] for an address that is no small block's start.
+    /// Like [`Heap::deallocate`], for an address that is no small block's start.
     ///
     /// # Safety
     ///

@@ -60,7 +60,7 @@ impl Heap {
         }
     }
 
-    /// Returns the time of the fork, the parent's id, and the child's first sequence number.
+    /// Returns the time of the fork, the parent's id, and the sequence number at the fork.
     pub(in crate::debug) fn fork_point(&self) -> Option<(u64, u32, u32)> {
         let at = self.forked_at.load(Ordering::Relaxed);
         let parent = self.forked_from.load(Ordering::Relaxed);
@@ -68,8 +68,9 @@ impl Heap {
     }
 
     /// Begins an epoch, which tells the child's own buckets from inherited ones. The child owns its
-    /// current buckets with slots left, including the blocks in them. If a signal handler forks
-    /// after it interrupted the heap, no epoch begins: all blocks count as the child's own.
+    /// current buckets with slots left, including the blocks in them. If a signal handler that
+    /// interrupted the heap forks, the current buckets count as inherited. If the interrupted code
+    /// also held the store's lock, no epoch begins: all blocks count as the child's own.
     fn begin_epoch(&self, index: usize) {
         let Some(mut store) = self.store.try_lock() else { return };
         store.epoch = store.epoch.saturating_add(1);

@@ -8,9 +8,10 @@
 //! ```
 //!
 //! A site's pattern depends on its key (`flagged::key`, equal in each run), the number of earlier
-//! blocks, and the place in the block, but not on addresses. Each byte has its lowest bit set and
-//! its highest bit clear. The next seed inverts all bits. So a word is positive and odd, or
-//! negative and even: no word is an address, and no byte is zero.
+//! blocks, and the place in the block. It does not depend on addresses. Seed 0 fills with zeros.
+//! With an odd seed each byte has its lowest bit set and its highest bit clear. The next seed
+//! inverts all bits. So a word is positive and odd, or negative and even: no word is an address,
+//! and no byte is zero.
 //!
 //! At most 16 MiB of a block are filled, because programs request more than they use. Called by
 //! `place` and `resize`.

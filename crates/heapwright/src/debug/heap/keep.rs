@@ -1,15 +1,16 @@
 //! Kept blocks: blocks that the program declares as no leaks, by LeakSanitizer's interface.
 //!
 //! A bit in a slot's word marks such a block. A leak check counts it, and everything it leads to,
-//! as reachable. The free of the block clears the bit. Called by `debug`'s entry points, and by
-//! `place` and `resize` while a thread keeps its blocks.
+//! as reachable. A resize in place and the slot's next block clear the bit. Called by `debug`'s
+//! entry points, and by `place` and `resize` while a thread keeps its blocks.
 
 use super::super::slot::State;
 use super::super::span::{Found, Span};
 use super::Heap;
 use super::enter::EnteredState;
 
-/// Keeps, or stops keeping, the live block at `address`. Returns false without such a block.
+/// Keeps, or stops keeping, the live block in whose slot `address` lies. Returns false without such
+/// a block.
 #[cold]
 pub(in crate::debug) fn keep(address: usize, kept: bool) -> bool {
     let Some(span) = Span::of(address) else { return false };

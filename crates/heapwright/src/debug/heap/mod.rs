@@ -98,7 +98,6 @@ pub(crate) struct Heap {
     fresh: Fresh,
     /// Blocks in another allocator's memory: see `checked`.
     pub(super) table: Lock<Table>,
-    /// Blocks for which an invalid write by a function was reported.
     told: bounds::Told,
     pub(crate) threads: Threads,
     pub(crate) reporter: Reporter,

@@ -44,7 +44,7 @@ impl Heap {
         self.allocate_for(request.call(), request)
     }
 
-    /// Does [`Heap::allocate`] for a call that does more than make a block, such as `realloc`.
+    /// Like [`Heap::allocate`], for a call that does more than make a block, such as `realloc`.
     #[inline]
     pub(crate) fn allocate_for(&'static self, call: Call, request: Request) -> *mut u8 {
         let Some(mut entered) = self.enter() else { return ptr::null_mut() };
@@ -110,8 +110,8 @@ impl Heap {
         }
     }
 
-    /// Serves a request with a guarded block. Returns `None` if no guard is due or possible, if the
-    /// stack must be new and is not, or if open buckets would exceed `most` bytes of addresses.
+    /// Serves a request with a guarded block. Returns `None` if no guard is due or possible, or if
+    /// the stack must be new and is not. Open buckets take at most `most` bytes of addresses.
     #[cold]
     #[inline(never)]
     pub(in crate::debug) fn allocate_guarded(
@@ -313,7 +313,7 @@ impl Heap {
         });
         match opened {
             Some(opened) => self.hand_out_alone(entered, request, stack, side, opened, PAGE),
-            // Pages are not 4 KiB, or the kernel refuses more guards.
+            // Pages are not 4 KiB, there is no memory, or the kernel refuses more guards.
             None => self.place_small(entered, request, stack),
         }
     }

@@ -7,7 +7,7 @@
 //!   address --map--> span --arithmetic--> bucket, slot --> number = first + bucket * slots + slot
 //! ```
 //!
-//! Numbers are dense except for unopened buckets, so a check's result for a block is an array
+//! Each slot has a number, also in unopened buckets. So a check's result for a block is an array
 //! element. No span comes or goes while the index is used, under the store's lock or in a copy of
 //! the process.
 

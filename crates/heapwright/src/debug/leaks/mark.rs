@@ -253,8 +253,8 @@ impl<'a> Marks<'a> {
             let count = end.saturating_sub(from) / size_of::<usize>();
             let words = block.place.block().wrapping_add(from - start).cast::<usize>();
             for index in 0..count {
-                // SAFETY: an aligned word of a live block, which stays live; a concurrent write yields
-                // some word.
+                // SAFETY: an aligned word of a live block, which stays live; a concurrent write
+                // yields some word.
                 let word = unsafe { words.wrapping_add(index).read_volatile() };
                 if self.index.may_hold(word) {
                     self.found(word, from + index * size_of::<usize>(), proof);

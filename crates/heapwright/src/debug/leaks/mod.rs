@@ -24,9 +24,9 @@
 //! | reported as | but is | when |
 //! |---|---|---|
 //! | reachable | lost | a number looks like its address; a live stack frame holds a stale pointer |
-//! | lost | reachable | the only pointer is kept by the kernel (epoll, io_uring), is not at a multiple of 8, or is not kept as an address |
+//! | lost | reachable | the only pointer is in the kernel (epoll, io_uring), unaligned or encoded |
 //!
-//! Called by `process`, and by `heap` when a bucket is opened.
+//! Called by `process`, and by `heap` when a bucket is opened and in a forked child.
 
 mod groups;
 mod heuristics;
@@ -99,7 +99,7 @@ struct Assignment {
     answers: &'static [Answer],
     thread: u32,
     began: u64,
-    /// The first sequence number whose blocks a forked child reports.
+    /// A forked child reports blocks from this sequence number on.
     since: Option<u32>,
 }
 
@@ -285,8 +285,8 @@ fn count_threads() -> Option<usize> {
     os::each_thread(&mut |_| count += 1).then_some(count)
 }
 
-/// Returns the first operation whose blocks a forked child reports, or `Some(None)` to report all
-/// blocks. Returns `None` if a check is not worthwhile.
+/// Returns the sequence number from which on a forked child reports blocks, or `Some(None)` to
+/// report all blocks. Returns `None` if a check is not worthwhile.
 fn since(heap: &'static Heap, occasion: Occasion) -> Option<Option<u32>> {
     let Some((forked_at, parent, sequence)) = heap.fork_point() else { return Some(None) };
     if occasion != Occasion::Exit {

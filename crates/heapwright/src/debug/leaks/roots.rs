@@ -12,9 +12,9 @@
 //! ```
 //!
 //! Below the stack pointer lie stale pointers of finished calls, which do not count. If a thread
-//! did not publish its stack pointer, the whole stack counts, as doubtful. A mapping is a thread's
-//! stack if it contains the thread's pointer and stack pointer, and no other thread's. Stacks
-//! elsewhere (fibers) are read whole.
+//! did not publish its stack pointer, the whole stack counts, as doubtful. A mapping behind a guard
+//! is a thread's stack if it contains the thread's pointer and stack pointer, and no other
+//! thread's. Stacks elsewhere (fibers) are read whole.
 //!
 //! An ended thread's stack is recognised by the C library's struct at its end, behind a guard page.
 //! The struct contains its own address twice and belongs to no running thread. (This works only on
