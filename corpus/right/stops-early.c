@@ -1,5 +1,6 @@
 // Functions that stop before the end of their block, which has no end of a string.
 #include "corpus.h"
+#include <math.h>
 #include <strings.h>
 
 static char *text(const char *of)
@@ -17,6 +18,15 @@ int main(void)
     CHECK(strncasecmp(letters, "ABX", 4) < 0);
     CHECK(atoi(number) == 12 && strtol(number, &end, 10) == 12 && *end == 'p');
     CHECK(strtol(spaced, NULL, 0) == 7 && atoi(spaced) == 7 && atof(spaced) == 7);
+    static const struct { const char *text; double value; } floats[] = {
+        {"12px", 12}, {"1e5,", 1e5}, {"1.5.7", 1.5}, {"-0x1.8p3;", -12}, {"0x1g", 1}, {"2e+x", 2}, {"3ex", 3}, {".5f", .5},
+        {"+infinityx", HUGE_VAL}, {"infin-", HUGE_VAL}, {"none", 0}, {"x", 0}, {"-.x", 0},
+    };
+    for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
+        char *one = text(floats[i].text);
+        CHECK(atof(one) == floats[i].value && strtod(one, &end) == floats[i].value);
+        free(one);
+    }
     CHECK(strcspn(list, set) == 1 && strspn(list, "a") == 1 && strpbrk(list, set) == list + 1);
     CHECK(strstr(list, "b;") == list + 2 && strchr(list, ';') == list + 3);
     char *rest = list;

@@ -10,9 +10,8 @@
 //! The checks read a block's bytes, and the real function reads them again. Only `strlen`, the most
 //! frequent function, returns the check's own count, which ends with the block. A check never reads
 //! beyond the block. Most checks stop where the function stops. So a program that splits a long
-//! text into words takes linear time. Three checks read further. `strstr` without a match reads to
-//! the block's end, and `strcasestr` to the string's end. `strtod` reads up to the first character
-//! that no floating-point number has.
+//! text into words takes linear time. Two checks read further. `strstr` without a match reads to the
+//! block's end, and `strcasestr` to the string's end.
 
 use super::text::{Character, length};
 use super::{Access, Check, Glance, bounded, product};
@@ -61,8 +60,48 @@ unsafe fn find<C: Character>(from: *const C, room: usize, is: impl Fn(C) -> bool
 }
 
 /// Whether a character may be a part of a floating-point number, or of its sign or a name.
-fn is_of_float(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"+-.(_".contains(&byte)
+/// Returns the place behind the floating-point number with which a text begins, as `strtod` reads
+/// it. `byte` gives the bytes that the text has; without one that is read, returns `None`.
+fn end_of_float(byte: impl Fn(usize) -> Option<u8>) -> Option<usize> {
+    let letter = |at| byte(at).map(|byte| byte.to_ascii_lowercase());
+    let mut at = 0;
+    while is_space(byte(at)?) {
+        at += 1;
+    }
+    at += usize::from(b"+-".contains(&byte(at)?));
+    for word in [&b"infinity"[..], b"nan"] {
+        let mut same = 0;
+        while same < word.len() && letter(at + same)? == word[same] {
+            same += 1;
+        }
+        if same > 0 {
+            at += same;
+            if word == b"nan" && same == word.len() && byte(at)? == b'(' {
+                at += 1;
+                while byte(at)?.is_ascii_alphanumeric() || byte(at)? == b'_' {
+                    at += 1;
+                }
+            }
+            return Some(at);
+        }
+    }
+    let is_hexadecimal = byte(at)? == b'0' && letter(at + 1)? == b'x';
+    at += if is_hexadecimal { 2 } else { 0 };
+    let is_digit = |byte: u8| (byte as char).is_digit(if is_hexadecimal { 16 } else { 10 });
+    let (mut has_digits, mut has_point) = (is_hexadecimal, false);
+    while is_digit(byte(at)?) || byte(at)? == b'.' && !has_point {
+        has_point |= byte(at)? == b'.';
+        has_digits |= is_digit(byte(at)?);
+        at += 1;
+    }
+    if has_digits && letter(at)? == if is_hexadecimal { b'p' } else { b'e' } {
+        at += 1;
+        at += usize::from(b"+-".contains(&byte(at)?));
+        while byte(at)?.is_ascii_digit() {
+            at += 1;
+        }
+    }
+    Some(at)
 }
 
 fn is_space(byte: u8) -> bool {
@@ -352,9 +391,12 @@ impl<const READS: bool> Check<'_, READS> {
     /// The function will read the floating-point number at `text`, and the character behind it.
     pub(super) fn reads_float(self, text: *const c_char) {
         if let Some(room) = bounded(text) {
-            let before = self.reads_while(text, room, is_space);
-            if before < room {
-                self.reads_while(text.wrapping_add(before), room - before, is_of_float);
+            let byte = |at: usize| {
+                // SAFETY: `at` is inside the block.
+                (at < room).then(|| unsafe { text.wrapping_add(at).read() } as u8)
+            };
+            if end_of_float(byte).is_none() {
+                self.refuse(Access::Read, text.addr(), room + 1);
             }
         }
     }

@@ -50,9 +50,14 @@ pub(crate) fn passed_on() -> u64 {
 
 #[derive(Clone, Copy)]
 pub(super) enum Found {
-    Slot { owner: u32, class: usize },
+    Slot {
+        owner: u32,
+        class: usize,
+    },
     /// The large block at a unit.
-    Large { unit: usize },
+    Large {
+        unit: usize,
+    },
     /// Guarded, another allocator's, or no block at all.
     Foreign,
 }

@@ -225,7 +225,7 @@ impl<'a, 'v> LeakReport<'a, 'v> {
             if !is_brief {
                 self.usage.of(0, 0, stack)?.add(block.start, block.size, sequence);
             }
-            if self.work.since.is_some_and(|since| (sequence.wrapping_sub(since) as i32) < 0) {
+            if self.work.since.is_some_and(|since| (sequence.wrapping_sub(since) as i32) <= 0) {
                 continue;
             }
             let reach = marks.reach(&block);
