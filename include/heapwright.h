@@ -2296,8 +2296,8 @@ bool hw_gc_owed(struct hw_gc_mutator *mutator);
 void hw_gc_ask(struct hw_gc_mutator *mutator);
 
 /**
- * Defers collections: until hw_gc_resume, allocation does no collecting of its own. Calls nest.
- * The limit of the heap still holds.
+ * Defers collections: until hw_gc_resume, no allocation collects. If the limit of the heap is
+ * reached meanwhile, allocations fail. Calls nest.
  *
  * The program's duties:
  *

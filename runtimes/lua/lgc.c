@@ -610,7 +610,12 @@ void *luaC_tryalloc (lua_State *L, size_t sz, unsigned int kind) {
   global_State *g = G(L);
   Heapwright *hw = &g->hw;
   void *o = hw_gc_alloc(hw->mutator, sz, kind);
-  if (l_unlikely(hw->collected)) settle(g, o);  /* at the limit */
+  if (l_unlikely(o == NULL)) {  /* at the limit: an emergency collection */
+    hw_gc_resume(hw->mutator);
+    o = hw_gc_alloc(hw->mutator, sz, kind);
+    hw_gc_defer(hw->mutator);
+    if (hw->collected) settle(g, o);
+  }
   hw->owed = hw->stress | hw_gc_owed(hw->mutator);
   return o;
 }

@@ -94,13 +94,20 @@ impl Mutator {
                     break;
                 }
             }
-            if attempt == ATTEMPTS || heap.space.pacing.is_in_vain(&heap.space.target()) {
+            if attempt == ATTEMPTS || !self.may_collect_for_room() {
                 break;
             }
             heap.collect(self);
         }
         heap.space.pacing.note_refusal();
         ptr::null_mut()
+    }
+
+    /// Returns whether an allocation may collect because the limit is reached, or the system has no
+    /// memory. Objects that no root leads to yet are safe while collections are deferred.
+    fn may_collect_for_room(&self) -> bool {
+        let space = &self.heap().space;
+        self.deferred.get() == 0 && !space.pacing.is_in_vain(&space.target())
     }
 
     /// Notes `bytes` more external bytes of the runtime. From [`OWES`] bytes on, cuts the regions
@@ -151,7 +158,7 @@ impl Mutator {
                 return Some(page);
             }
             // The limit is reached, or the system has no memory: frees as much as possible.
-            if heap.space.pacing.is_in_vain(&heap.space.target()) {
+            if !self.may_collect_for_room() {
                 break;
             }
             heap.collect(self);

@@ -53,7 +53,7 @@ pub(super) struct Mutator {
     pub(super) used: [Num; PAGE_LISTS / 64],
     pub(super) handles: handles::Own,
     pub(super) weak: weak_cells::Own,
-    /// The depth of `defer` calls. Within these, allocations collect only if there is no memory.
+    /// The depth of `defer` calls. Within these, no allocation collects.
     pub(super) deferred: Num,
     /// Bytes allocated while collections were held.
     pub(super) unpaid: Num,

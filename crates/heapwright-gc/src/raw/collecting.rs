@@ -117,8 +117,8 @@ impl Mutator {
         self.heap().trace.generations.is_major_owed()
     }
 
-    /// Defers collections. Until [`Mutator::resume`], allocations collect only if the system has no
-    /// memory or the limit leaves none. Calls nest.
+    /// Defers collections: until [`Mutator::resume`], no allocation collects. If the limit is
+    /// reached or the system has no memory, allocations fail. Calls nest.
     pub fn defer(&self) {
         self.inner().deferred.add(1);
     }

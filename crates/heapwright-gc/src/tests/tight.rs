@@ -105,3 +105,22 @@ fn collections_that_the_runtime_asks_for_count_as_none() {
     assert!(churn(&mutator, MOST / 200));
     leave_root(mutator, cell);
 }
+
+#[test]
+fn no_allocation_collects_while_collections_are_deferred() {
+    for size in [SLOT, 300_000] {
+        let (heap, mutator, cell) = full(false);
+        let_go(cell, MOST / 2);
+        collect(&mutator);
+        mutator.defer();
+        let cycles = heap.statistics().cycles;
+        // No root leads to this object.
+        let loose = alloc(&mutator, SLOT, TRACED);
+        while !alloc(&mutator, size, TRACED).is_null() {}
+        assert_eq!(heap.statistics().cycles, cycles);
+        assert_eq!(heap.find(loose), Some(loose));
+        mutator.resume();
+        assert!(churn(&mutator, MOST), "{size}");
+        leave_root(mutator, cell);
+    }
+}

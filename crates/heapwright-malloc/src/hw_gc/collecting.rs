@@ -161,8 +161,8 @@ pub unsafe extern "C" fn hw_gc_ask(mutator: *mut GcMutator) {
     unsafe { of(mutator) }.ask();
 }
 
-/// Defers collections: until hw_gc_resume, allocation does no collecting of its own. Calls nest.
-/// The limit of the heap still holds.
+/// Defers collections: until hw_gc_resume, no allocation collects. If the limit of the heap is
+/// reached meanwhile, allocations fail. Calls nest.
 ///
 /// # Safety
 ///
