@@ -88,7 +88,7 @@ fn end_of_float(byte: impl Fn(usize) -> Option<u8>) -> Option<usize> {
     let is_hexadecimal = byte(at)? == b'0' && letter(at + 1)? == b'x';
     at += if is_hexadecimal { 2 } else { 0 };
     let is_digit = |byte: u8| (byte as char).is_digit(if is_hexadecimal { 16 } else { 10 });
-    let (mut has_digits, mut has_point) = (is_hexadecimal, false);
+    let (mut has_digits, mut has_point) = (false, false);
     while is_digit(byte(at)?) || byte(at)? == b'.' && !has_point {
         has_point |= byte(at)? == b'.';
         has_digits |= is_digit(byte(at)?);

@@ -97,9 +97,12 @@ fn search(path: &mut Bytes, name: ConstText) -> bool {
             length += usize::from(byte != b':');
             byte != b':'
         });
-        if let Some(place) = path.get_mut(length) {
+        // (An empty element is the current folder.)
+        path[0] = if length == 0 { b'.' } else { path[0] };
+        let slash = length.max(1);
+        if let Some(place) = path.get_mut(slash) {
             *place = b'/';
-            if copy(path, length + 1, name).is_some() && can_be_executed(path) {
+            if copy(path, slash + 1, name).is_some() && can_be_executed(path) {
                 return true;
             }
         }

@@ -10,6 +10,7 @@
 //! `hardened`, `debug`, `runs` (units of pools, arenas and collected heaps), `side` and `metadata`.
 //! `limit` releases memory, and `stats`, `status` and `walk` read figures.
 
+use super::address_limit::MOST_HOLES;
 use super::{Chunk, LONG, Run, Want, large_block, waited};
 use crate::address_map::{Entry, MAP, MAX_UNITS};
 use crate::memory_limit::{self, Nearness};
@@ -176,10 +177,19 @@ pub enum Absent {
 /// The unit is the caller's, and no thread uses its contents.
 pub unsafe fn withdraw(unit: usize) -> Option<Absent> {
     let mut chunk = CHUNK.lock();
+    // (The kernel allows only so many mappings. Units that lie together are one hole.)
+    if chunk.absent.runs() + WITHDRAWN.load(Ordering::Relaxed) >= 2 * MOST_HOLES {
+        return None;
+    }
     let how = if chunk.window.is_generous() { Absent::Shut } else { Absent::Unmapped };
     // SAFETY: by the contract the unit is committed, and no thread uses it.
-    unsafe { chunk.window.give_back(MAP.address_of(unit), UNIT) }.then_some(how)
+    let gone = unsafe { chunk.window.give_back(MAP.address_of(unit), UNIT) };
+    WITHDRAWN.fetch_add(gone.into(), Ordering::Relaxed);
+    gone.then_some(how)
 }
+
+/// Units that [`withdraw`] took, and [`put_back`] did not give back.
+static WITHDRAWN: AtomicUsize = AtomicUsize::new(0);
 
 /// In a generous window, makes all free runs inaccessible, so that they no longer count as writable
 /// memory. Returns whether any run became inaccessible.
@@ -190,7 +200,10 @@ pub fn retract_free() -> bool {
 /// Undoes [`withdraw`]: the unit reads as zero. False: there is no memory, or the program has
 /// mapped something there.
 pub fn put_back(unit: usize, how: Absent) -> bool {
-    CHUNK.lock().window.get_back_as(MAP.address_of(unit), UNIT, how == Absent::Shut)
+    let mut chunk = CHUNK.lock();
+    let back = chunk.window.get_back_as(MAP.address_of(unit), UNIT, how == Absent::Shut);
+    WITHDRAWN.fetch_sub(back.into(), Ordering::Relaxed);
+    back
 }
 
 /// Whether address space is limited. If so, free runs take address space from its other users.

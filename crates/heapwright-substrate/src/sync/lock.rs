@@ -59,9 +59,10 @@ const CONTENDED: u32 = 2;
 
 const SPINS: u32 = 60;
 
-/// How long a lock may be held without a known holder. (Usually that is two instructions.) Later
-/// the holder is code of this thread that a signal interrupted there.
-const UNKNOWN_NS: u64 = 10_000_000_000;
+/// Naps of a millisecond after which a lock without a known holder is one that this thread holds: a
+/// signal interrupted the thread there. (Usually the holder is known after two instructions. A clock
+/// would advance while the process is stopped.)
+const MOST_NAPS: u32 = 10_000;
 
 /// Ends the process, because the calling thread waits for its own lock.
 #[cold]
@@ -167,20 +168,24 @@ impl<T> Lock<T> {
 
     /// Waits while the holder is not known. Ends the process if it is the calling thread.
     fn await_holder(&self) {
-        let mut until = 0;
-        while self.state.load(Ordering::Relaxed) != FREE {
+        let mut polls = 0;
+        loop {
+            let state = self.state.load(Ordering::Relaxed);
             match self.holder.load(Ordering::Relaxed) {
+                _ if state == FREE => return,
                 0 => {}
                 holder if holder == os::thread_token() => end_of_waiting(),
                 _ => return,
             }
-            let now = os::now_ns();
-            if until == 0 {
-                until = now + UNKNOWN_NS;
-            } else if now > until {
+            polls += 1;
+            if polls <= SPINS {
+                os::yield_now();
+            } else if polls - SPINS <= MOST_NAPS {
+                // A holder of a lower priority can run meanwhile.
+                os::futex_wait_for(&self.state, state, 1_000_000);
+            } else {
                 end_of_waiting();
             }
-            os::yield_now();
         }
     }
 

@@ -311,16 +311,20 @@ impl Cache {
         let shape = Shape::of_process();
         let page = SYSTEM.page_size();
         let size = bytes(shape).next_multiple_of(page);
-        if area.at.is_null() {
+        if area.used + page + size > area.size {
             area.size = match shape {
+                // (The rest of the first area went, or all of it is used.)
+                _ if !area.at.is_null() => LIMITED_AREA.max(page + size),
                 Shape { is_limited: true, .. } => LIMITED_AREA,
                 Shape { full: true, .. } => FULL_AREA,
                 _ => AREA,
             };
-            area.at = chunk::reserve_anywhere(area.size);
-        }
-        if area.at.is_null() || area.used + size + page > area.size {
-            return None;
+            let at = chunk::reserve_anywhere(area.size);
+            if at.is_null() {
+                area.size = 0;
+                return None;
+            }
+            (area.at, area.used) = (at, 0);
         }
         // A page before the cache stays inaccessible.
         let at = area.at.wrapping_add(area.used + page);
@@ -410,8 +414,17 @@ impl Cache {
 
     /// Gives back, for each class, the slots that need not wait.
     pub(super) fn trim(&self) {
+        self.give_back_each(|ring| ring.stays.get());
+    }
+
+    /// Gives back all slots, because memory ran out.
+    pub(super) fn empty(&self) {
+        self.give_back_each(|_| 0);
+    }
+
+    fn give_back_each(&self, leave: impl Fn(&Ring) -> i32) {
         for class in 0..CLASSES {
-            self.slowly(class, |ring, ready| Self::give_back(class, ring, ready, ring.stays.get()));
+            self.slowly(class, |ring, ready| Self::give_back(class, ring, ready, leave(ring)));
         }
     }
 
@@ -1096,11 +1109,11 @@ pub(super) fn holds(block: *mut u8) -> bool {
 /// Releases reserved room for caches, because reserved addresses will be limited.
 pub(super) fn give_up_reserve() {
     let mut area = CACHES.lock();
-    let keep = area.used + LIMITED_AREA;
-    if keep < area.size {
+    let rest = area.size - area.used;
+    if rest > 0 {
         // SAFETY: this part of the reservation was never committed. New caches hold the lock, too.
-        if unsafe { SYSTEM.release(area.at.wrapping_add(keep), area.size - keep) } {
-            area.size = keep;
+        if unsafe { SYSTEM.release(area.at.wrapping_add(area.used), rest) } {
+            area.size = area.used;
         }
     }
 }

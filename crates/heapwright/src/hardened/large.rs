@@ -78,7 +78,11 @@ impl Run {
         let place = self.place();
         if place.is_warm() {
             if place.usable == usable {
-                return place.reuse();
+                let is_open = place.reuse();
+                if !is_open {
+                    self.give_as(false, 0);
+                }
+                return is_open;
             }
             if !place.cool() {
                 self.give_as(false, 0);
@@ -113,6 +117,7 @@ impl Run {
             unsafe { os::unguard(MAP.address_of(unit), units * UNIT) }
         };
         let has_guards = !guards.iter().all(unguard);
+        self.place().forget();
         if has_guards && os::guards_are_light() {
             // The kernel refused. A guard could stay in a later block, so the addresses are lost.
             return;
@@ -124,7 +129,6 @@ impl Run {
         if is_cold && !has_guards {
             return chunk::give_moved(self.first, self.all(), empty);
         }
-        self.place().forget();
         // At a limit of writable memory, the kernel makes nothing accessible.
         // SAFETY: the run is this heap's, and no code uses it.
         unsafe { chunk::give_inaccessible(self.first, self.all()) };

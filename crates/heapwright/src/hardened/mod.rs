@@ -219,19 +219,22 @@ fn class_of(size: usize, align: usize) -> Option<usize> {
 /// Serves a request, or returns null. `cache` is the calling thread's cache, if it has one.
 pub(crate) fn allocate(cache: Option<&'static Cache>, request: Request) -> *mut u8 {
     let block = allocate_once(cache, request);
-    if block.is_null() && make_room(cache) { allocate_once(cache, request) } else { block }
+    let again = block.is_null() && make_room(cache, request);
+    if again { allocate_once(cache, request) } else { block }
 }
 
 /// Gives back memory of free blocks, because memory ran out: slots that need not wait, waiting
 /// large blocks, empty slabs and free runs. Returns whether there was any.
 #[cold]
 #[inline(never)]
-fn make_room(cache: Option<&'static Cache>) -> bool {
-    if sync::is_interrupted() {
+fn make_room(cache: Option<&'static Cache>, Request { size, align, .. }: Request) -> bool {
+    // (If the request is larger than the window, no memory would suffice.)
+    let units = size.max(align).div_ceil(UNIT);
+    if sync::is_interrupted() || units >= chunk::most_units() || os::is_more_than_there_is(size) {
         return false;
     }
     if let Some(cache) = cache {
-        cache.trim();
+        cache.empty();
     }
     // (Records of blocks need writable memory, too, beside the window.)
     large::trim() | slabs::withdraw() | chunk::retract_free()
@@ -322,7 +325,7 @@ fn allocate_in(group: usize, request: Request) -> *mut u8 {
         let mut drawn = None;
         slabs::draw(class, 1, |slot| drawn = Some(slot));
         let Some(slot) = drawn else {
-            if make_room(None) {
+            if make_room(None, request) {
                 continue;
             }
             return ptr::null_mut();

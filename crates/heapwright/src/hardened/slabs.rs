@@ -117,6 +117,8 @@ pub(super) struct Class {
     /// Idle slabs (with memory, without a slot out), and the least number since the last look.
     idle: usize,
     spared: usize,
+    /// Withdrawn slabs, which are listed, and have no memory.
+    absent: usize,
     random: Random,
     /// In a grouped class: a ring of freed slots that wait, or nulls, and the next place.
     waiting: [*mut u8; WAITING],
@@ -253,6 +255,7 @@ impl Class {
             out: 0,
             idle: 0,
             spared: 0,
+            absent: 0,
             random: Random::new(),
             waiting: [ptr::null_mut(); WAITING],
             waits: 0,
@@ -260,9 +263,16 @@ impl Class {
     }
 
     fn slab_to_draw_from(&mut self, class: usize, may_grow: bool) -> Option<usize> {
-        let first = self.listed.first().filter(|&unit| is_present(unit));
+        let first = self.first(false);
         if first.is_some() && !(settings::get().full && self.free < self.out / 8) {
             return first;
+        }
+        // A withdrawn slab is as good as a new one.
+        if may_grow
+            && let Some(unit) = self.first(true)
+            && self.put_back(unit)
+        {
+            return Some(unit);
         }
         match self.new_slab(class, may_grow) {
             Some(unit) => {
@@ -271,6 +281,28 @@ impl Class {
             }
             None => first,
         }
+    }
+
+    /// Returns the first listed slab with memory, or without.
+    fn first(&self, is_absent: bool) -> Option<usize> {
+        if self.absent == 0 {
+            return self.listed.first().filter(|_| !is_absent);
+        }
+        let is_wanted =
+            |&unit: &usize| (MAP.record(unit).absent.load(Ordering::Relaxed) != 0) == is_absent;
+        iter::successors(self.listed.first(), |&unit| self.listed.after(&MAP, unit)).find(is_wanted)
+    }
+
+    /// Gives a withdrawn slab its memory back. Returns false if there is none.
+    fn put_back(&mut self, unit: usize) -> bool {
+        let absent = &MAP.record(unit).absent;
+        let was_shut = absent.load(Ordering::Relaxed) == Absent::Shut as u8;
+        let is_back = chunk::put_back(unit, if was_shut { Absent::Shut } else { Absent::Unmapped });
+        if is_back {
+            absent.store(0, Ordering::Relaxed);
+            self.absent -= 1;
+        }
+        is_back
     }
 
     fn draw_from(
@@ -405,7 +437,10 @@ impl Class {
         // committed.
         let how = unsafe { chunk::withdraw(slab.unit) };
         match how {
-            Some(how) => absent.store(how as u8, Ordering::Relaxed),
+            Some(how) => {
+                absent.store(how as u8, Ordering::Relaxed);
+                self.absent += 1;
+            }
             // SAFETY: no slot of the slab is out, and the class's lock is held. (Locked memory
             // stays.)
             None => unsafe { SYSTEM.make_zero(MAP.address_of(slab.unit), UNIT) },
@@ -509,13 +544,19 @@ impl Class {
             // SAFETY: the new run is committed, and no other code knows it.
             unsafe { SYSTEM.make_zero(at(first), units * UNIT) };
         }
-        // Guards of slabs stay for good. Under a limit of writable memory they must not count.
-        let shuts = os::has_data_limit();
-        let guard = |unit: usize, count: usize| {
+        // Guards of slabs stay for good. Under a limit they must not count.
+        let (unmaps, shuts) = (chunk::is_limited(), os::has_data_limit());
+        let guard = |first: usize, count: usize| {
             // SAFETY: the units belong to the new run, and no code uses them.
-            if !(shuts && unsafe { os::shut(at(unit), count * UNIT) }) {
+            if shuts && unsafe { os::shut(at(first), count * UNIT) } {
+                return;
+            }
+            // SAFETY: the units belong to the new run, and no code uses them.
+            let is_gone = |unit| unmaps && unsafe { chunk::withdraw(unit) }.is_some();
+            let rest = (first..first + count).find(|&unit| !is_gone(unit));
+            if let Some(rest) = rest {
                 // SAFETY: the units belong to the new run, and no code uses them.
-                unsafe { os::guard(at(unit), count * UNIT) };
+                unsafe { os::guard(at(rest), (first + count - rest) * UNIT) };
             }
         };
         guard(run.unit, before);
@@ -530,21 +571,6 @@ impl Class {
         self.extent = Extent { first, units, next: start, left: units };
         true
     }
-}
-
-/// Whether a slab has memory. A withdrawn slab gets its memory back, if possible.
-fn is_present(unit: usize) -> bool {
-    let absent = &MAP.record(unit).absent;
-    let how = match absent.load(Ordering::Relaxed) {
-        0 => return true,
-        how if how == Absent::Shut as u8 => Absent::Shut,
-        _ => Absent::Unmapped,
-    };
-    let is_back = !sync::is_interrupted() && chunk::put_back(unit, how);
-    if is_back {
-        absent.store(0, Ordering::Relaxed);
-    }
-    is_back
 }
 
 fn is_guard(place: usize) -> bool {

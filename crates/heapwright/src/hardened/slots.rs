@@ -13,6 +13,8 @@
 //! threads free a block at once, the heap finds that when the slot returns to its slab or is handed
 //! out. Called by the other files of `hardened`.
 
+use core::ptr;
+
 use super::Extent;
 use super::settings;
 use super::word::{self, CANARY};
@@ -75,14 +77,18 @@ fn commit_range(first: usize, end: usize, reserved: usize) -> bool {
     let (at, end) = (page_of(first), word_of(end, 0).addr().next_multiple_of(page));
     let from = page_of(first.max(reserved)).addr();
     // (The next extent may have reserved the same page.)
-    if from < end
-        && SYSTEM.reserve_at(from, end - from).is_null()
-        && page <= A_UNIT * size_of::<u16>()
-    {
+    let size = end.saturating_sub(from);
+    let new = if size > 0 { SYSTEM.reserve_at(from, size) } else { ptr::null_mut() };
+    if size > 0 && new.is_null() && page <= A_UNIT * size_of::<u16>() {
         return false;
     }
     // SAFETY: the range is whole pages of the words' reservation. A second commit changes nothing.
-    unsafe { SYSTEM.commit(at, end - at.addr()) }
+    let done = unsafe { SYSTEM.commit(at, end - at.addr()) };
+    if !done && !new.is_null() {
+        // SAFETY: the range was reserved above, and no slab has these words.
+        unsafe { SYSTEM.release(new, size) };
+    }
+    done
 }
 
 /// Reserves the window's words, or returns null. If address space is limited, each extent later

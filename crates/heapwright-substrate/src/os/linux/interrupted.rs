@@ -22,7 +22,8 @@ use crate::digits;
 pub(super) struct Call {
     /// The number of the call, plus 1. 0: none.
     number: AtomicUsize,
-    first: AtomicUsize,
+    /// The six arguments, and the stack pointer.
+    with: [AtomicUsize; 7],
     /// The address behind the instruction.
     behind: AtomicUsize,
 }
@@ -72,8 +73,8 @@ const INSTRUCTION: [u8; 4] = [0x01, 0x00, 0x00, 0xd4];
 impl Call {
     #[cfg(test)]
     pub(super) fn none() -> Self {
-        let [number, first, behind] = [const { AtomicUsize::new(0) }; 3];
-        Self { number, first, behind }
+        let [number, behind] = [const { AtomicUsize::new(0) }; 2];
+        Self { number, with: [const { AtomicUsize::new(0) }; 7], behind }
     }
 
     /// Notes the call in which a thread waits now, if it waits.
@@ -81,8 +82,8 @@ impl Call {
         self.number.store(0, Ordering::Relaxed);
         let mut buffer = [0; 256];
         read_of_thread(thread, b"/syscall\0", &mut buffer, |line| {
-            if let Some([number, first, behind]) = parse(line) {
-                self.first.store(first, Ordering::Relaxed);
+            if let Some((number, with, behind)) = parse(line) {
+                self.with.iter().zip(with).for_each(|(to, word)| to.store(word, Ordering::Relaxed));
                 self.behind.store(behind, Ordering::Relaxed);
                 self.number.store(number + 1, Ordering::Relaxed);
             }
@@ -95,6 +96,7 @@ impl Call {
         let [behind, result] = place_and_result(context);
         if self.behind.load(Ordering::Relaxed) != behind
             || result as isize != -(libc::EINTR as isize)
+            || !is_with(context, &self.with)
         {
             return;
         }
@@ -108,17 +110,21 @@ impl Call {
         {
             return;
         }
-        go_back(context, at, number, self.first.load(Ordering::Relaxed));
+        go_back(context, at, number, self.with[0].load(Ordering::Relaxed));
     }
 }
 
-/// Reads a line of `/proc/self/task/N/syscall`. Returns the call's number, its first argument, and
-/// the address behind the call.
-fn parse(line: &[u8]) -> Option<[usize; 3]> {
-    let word = |text: &[u8]| hexadecimal(text.strip_prefix(b"0x")?);
+/// Reads a line of `/proc/N/syscall`. Returns the call's number, its arguments with the stack
+/// pointer, and the address behind the call.
+fn parse(line: &[u8]) -> Option<(usize, [usize; 7], usize)> {
     let mut fields = line.trim_ascii_end().split(|&byte| byte == b' ');
     let number = digits::number(fields.next()?)?;
-    Some([number, word(fields.next()?)?, word(fields.nth(6)?)?])
+    let mut word = || hexadecimal(fields.next()?.strip_prefix(b"0x")?);
+    let mut with = [0; 7];
+    for place in &mut with {
+        *place = word()?;
+    }
+    Some((number, with, word()?))
 }
 
 /// Whether a signal waits that the thread receives as soon as our handler returns.
@@ -135,6 +141,24 @@ fn is_signal_waiting(context: &libc::ucontext_t) -> bool {
 fn place_and_result(context: &libc::ucontext_t) -> [usize; 2] {
     let registers = &context.uc_mcontext.gregs;
     [libc::REG_RIP, libc::REG_RAX].map(|register| registers[register as usize] as usize)
+}
+
+/// Whether the thread made the noted call, and not another one at the same place meanwhile.
+#[cfg(target_arch = "x86_64")]
+fn is_with(context: &libc::ucontext_t, with: &[AtomicUsize; 7]) -> bool {
+    use libc::{REG_R8, REG_R9, REG_R10, REG_RDI, REG_RDX, REG_RSI, REG_RSP};
+    let places = [REG_RDI, REG_RSI, REG_RDX, REG_R10, REG_R8, REG_R9, REG_RSP];
+    places.into_iter().zip(with).all(|(at, word)| {
+        context.uc_mcontext.gregs[at as usize] as usize == word.load(Ordering::Relaxed)
+    })
+}
+
+/// Whether the thread made the noted call. (The result has replaced the first argument.)
+#[cfg(target_arch = "aarch64")]
+fn is_with(context: &libc::ucontext_t, with: &[AtomicUsize; 7]) -> bool {
+    let now = &context.uc_mcontext;
+    let words = now.regs[1..6].iter().chain([&now.sp]);
+    words.zip(&with[1..]).all(|(now, word)| *now as usize == word.load(Ordering::Relaxed))
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -162,7 +186,8 @@ mod tests {
     #[test]
     fn the_call_of_a_waiting_thread_is_read_and_no_other() {
         let line = b"7 0x7ffc0 0x1 0xffffffff 0x0 0x8 0x22 0x7ffd8 0x7f12a\n";
-        assert_eq!(parse(line), Some([7, 0x7ffc0, 0x7f12a]));
+        let with = [0x7ffc0, 1, 0xffff_ffff, 0, 8, 0x22, 0x7ffd8];
+        assert_eq!(parse(line), Some((7, with, 0x7f12a)));
         for line in [&b"running\n"[..], b"-1 0x7ffd8 0x7f12a\n", b"7 0x7ffc0 0x1\n", b"", b"7 9"] {
             assert_eq!(parse(line), None);
         }
