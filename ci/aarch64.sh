@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# aarch64: everything compiles for it. The core's unit tests, the race's workloads in miniature and the tests' programs
-# run under the preload library and qemu-user, with 4, 16 and 64 KiB pages and with an address space of 39 bits.
-#
-# qemu-user has no restartable sequences: those of per-CPU caches run in a small system (ci/common.sh). It keeps 24
-# bytes for each page that a guest reserves: 6 GiB for a window of 1 TiB. So the window is small, but for one run.
+# Tests aarch64. The libraries, the launcher and the command compile. The unit tests of the library's crates run under
+# qemu-user; programs of the tests and the race's workloads in miniature also run under the preload, with pages of 4, 16
+# and 64 KiB. qemu-user lacks restartable sequences, so per-CPU caches run in a small system, too (ci/common.sh). And
+# qemu-user keeps 24 bytes for each page that a guest reserves: 6 GiB for a window of 1 TiB. So its runs have a small
+# window, except two with few addresses (39 bits, 1 GiB).
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup aarch64
@@ -41,7 +41,7 @@ row() { # NAME COMMAND...: the command ends well
     tail -n 12 "$SCRATCH/out" | sed 's/^/     /'
     failures=$((failures + 1))
 }
-# malloc_suites OPTIONS EMULATOR-WORDS...: this system's tests, with their programs for aarch64.
+# malloc_suites OPTIONS EMULATOR-WORDS...: one of this system's tests, with its program built for aarch64.
 malloc_suites() {
     timeout 1200 env CC=aarch64-linux-gnu-gcc HEAPWRIGHT_TEST_LIBRARY="$built" EMULATOR_KIB=$((64 << 10)) HEAPWRIGHT_TEST_MODE="$1" \
         HEAPWRIGHT_TEST_RUNNER="qemu-aarch64 ${*:2} -L $SYSROOT" \

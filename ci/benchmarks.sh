@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Measures the pages' figures again: runs the command of each section of docs/figures.json, and renders the pages and
-# README's table (bench/figures). Needs a quiet machine, and warns on a busy one. It stores missed figures, too.
+# Measures the pages' figures again: runs the commands of SECTIONS, and stores their outputs in docs/figures.json, with
+# missed figures. Then renders the pages and README's table (bench/figures). Warns if the machine is not quiet.
 #
 #   ci/benchmarks.sh SECTION...    these sections; without a section, prints the list with the commands
 #   ci/benchmarks.sh all           all of them: most of a day
@@ -22,7 +22,7 @@ SECTIONS=(
 [ $# -gt 0 ] || { printf '%s\n' "${SECTIONS[@]}"; exit 0; }
 work=$CARGO_TARGET_DIR/race
 
-# The race, once. An allocator that fails gets a row with the failure.
+# Runs the race once. An allocator that fails gets a row with the failure.
 race() {
     rm -f "$work/race.json"
     ci/race.sh >&2 || say "the race ended with status $?" >&2
@@ -52,7 +52,7 @@ golden() {
     done
 }
 
-# take SECTION COMMAND...: runs the command, or the function of the section's name, and stores its output.
+# take SECTION COMMAND...: runs the function of the section's name, or else the command, and stores the output.
 take() {
     local status=0 run=("${@:2}")
     ! declare -F "$1" >/dev/null || run=("$1")

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The book (docs/book, docs/SUMMARY.md): runs each command of its pages, compares outputs, and builds the site. The
-# build also finds links that lead nowhere (docs/book/preprocess.py).
+# Tests the book (docs/book, docs/SUMMARY.md): runs the commands of its pages, compares outputs (docs/book/run.py), and
+# builds the site. The build also finds links that lead nowhere (docs/book/preprocess.py).
 #
-#   ci/book.sh                 runs the commands, and builds target/book (docs/book/run.py compares the outputs)
+#   ci/book.sh                 all of this. The site goes to the target folder's book/
 #   ci/book.sh PAGE...         runs the commands of these pages only
 #   ci/book.sh findings [--check | --measure]
-#                              docs/findings, a page for each kind of finding: runs the pages' examples, and writes
-#                              reports, the corpus's figures and the table of all findings into the pages. --check only
-#                              says whether the pages are current. --measure runs the corpus first (ci/corpus.sh), and
+#                              runs the examples of docs/findings, a page for each kind of finding. Writes reports, the
+#                              corpus's figures and the table of all findings into the pages. --check only says whether
+#                              the pages are current. --measure runs the corpus first (ci/corpus.sh), and
 #                              keeps its figures in docs/findings/measured.tsv
 #
 #   HEAPWRIGHT_COMMAND  the command (default: built from this checkout)

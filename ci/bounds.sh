@@ -5,24 +5,24 @@
 #   ci/bounds.sh [--cache MODEL] [--with NAME=['VAR=VALUE ...]PATH']... [--with glibc] [--only PROGRAM,...]
 #                                the memory that stays resident, and the cost of pauses (bench/bounds, a program for
 #                                each promise). --cache sets heapwright's cache model. --with adds another preload
-#                                library, with a ! at each figure above the target. (For give-back the target depends
-#                                on the pages in which the allocator's blocks lie.) Takes five minutes, and again for
-#                                each --with; needs 2 GiB
+#                                library, with a ! at each figure above the target. (The target of `giveback` depends
+#                                on the pages in which the allocator's blocks lie.) Takes five minutes for each library,
+#                                and 2 GiB
 #   ci/bounds.sh describe [NS]   the cost of hw_describe: at most 30 nanoseconds (NS) a call on a warm address of every
 #                                kind (a block, inside one, foreign, unmapped), and never a fault
 #   ci/bounds.sh startup         the cost of the preload for a program that does nothing: instructions of /bin/true, by
-#                                callgrind; resident memory when main returns, a mean of 300 runs; each library's file
-#   ci/bounds.sh report [--quick]   two records of a million findings and a gigabyte, one with a million different
-#                                findings and one with a thousand that repeat. Needs 2.1 GiB of disk
-#   ci/bounds.sh heap [--quick]  summaries of dumps of ten million objects with thirty million references, of three
+#                                callgrind; resident memory in main, the best mean of 300 runs; the libraries' sizes
+#   ci/bounds.sh report|heap [--quick]   the command's time and memory. `report` reads two records of a gigabyte with a
+#                                million findings, all different or a thousand that repeat (2.1 GiB of disk). `heap`
+#                                summarises dumps of ten million objects with thirty million references, of three
 #                                forms. --quick does a hundredth of the work, with the debug build
 #   ci/bounds.sh limit [--rounds N | --quick]
-#                                three programs and a control group with a memory limit (bench/limit). One holds 350 MB
-#                                live in 384 MB: does it end, and how fast beside a run without a limit? One grows in
-#                                ten ways until the kernel ends it: is its heap profile on disk? One is outside of the
-#                                group, has freed 100 MB, and pauses while a program in the group lacks memory: does it
-#                                give memory back sooner than `purge` says? --quick: two rounds, heapwright alone. Skips
-#                                if no control group can be made
+#                                runs three programs with a memory limit, in a control group (bench/limit). One holds
+#                                350 MB live in 384 MB: does it end, and how fast beside a run with 8 GB? One grows in
+#                                ten ways until the kernel ends it: is its heap profile on disk? The third frees 100 MB
+#                                outside of the group, while another process lacks memory in it: does the third give
+#                                memory back sooner than `purge` says? --quick: two rounds, heapwright alone. Skips if
+#                                no control group can be made
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup bounds
@@ -46,7 +46,7 @@ row() { # FIGURE ASKED UNIT MEASURED
 startup() {
     local copy own name with without best='' this
     all_libraries
-    # The kernel counts a process's pages here. `getrusage` and VmHWM leave out up to 128 KiB that CPUs have not added yet.
+    # In smaps_rollup the kernel counts pages. `getrusage` and VmHWM lack up to 128 KiB that CPUs have not added yet.
     cc -O2 -Wall -Wextra -o "$SCRATCH/resident" -x c - <<'C'
 #include <fcntl.h>
 #include <string.h>
@@ -158,7 +158,7 @@ limit() {
     library=$(realpath "$HEAPWRIGHT_SO")
     for program in load grow pressure; do cc -O2 -Wall -Wextra -fno-builtin -pthread -o "$SCRATCH/$program" "bench/limit/$program.c"; done
 
-    # within BYTES PRELOAD OPTIONS COMMAND...: the subshell moves itself into the group.
+    # within BYTES PRELOAD OPTIONS COMMAND...: runs it under this limit. The subshell moves itself into the group.
     within() {
         echo "$1" >"$limit"
         (echo "$BASHPID" >"$group/cgroup.procs"; HEAPWRIGHT=$3 LD_PRELOAD=$2 exec timeout 60 "${@:4}")
@@ -210,7 +210,7 @@ limit() {
     } 2>/dev/null
     printf 'under pressure (%s %% of the time), 100 MB freed: %s MB left after 7 s, %s with limit=off\n' \
         "$pressure" "$(cat "$SCRATCH/pause")" "$(cat "$SCRATCH/pause,limit=off")"
-    # On a large machine no thread may have to wait.
+    # Without pressure there is no verdict: on a large machine no thread may have to wait for memory.
     [ "$pressure" -lt 10 ] || [ "$(cat "$SCRATCH/pause")" -lt 50 ] || status=1
 }
 

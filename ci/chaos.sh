@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Everything at once on the preloaded library (crates/heapwright-malloc/tests/chaos): threads, forks, signals, dlopen,
-# ends of threads, malloc_trim, limits, and system calls that are refused at random. The contents of every block are
-# checked, under each mode and cache model. If a thread makes no progress for 5 s, the stacks of all threads are
-# printed, and the run fails. The start alone runs with each of its calls refused.
+# Runs crates/heapwright-malloc/tests/chaos on the preloaded library. The program checks the contents of every block. It
+# runs in hard surroundings, starts with one of its first 61 system calls refused, and uses everything at once: threads,
+# forks, signals, dlopen, malloc_trim, limits, and system calls that are refused at random. If a thread makes no
+# progress for 5 s, the run prints the stacks of all threads and fails. MODES lists the modes and cache models.
 #
 #   ci/chaos.sh [SECONDS]              seconds for each mode (default: 20)
 #
@@ -40,14 +40,14 @@ start() {
 }
 # run OPTIONS WORDS...: as start, but fails if the program writes to stderr, which no healthy run does.
 run() { start "$@" && [ ! -s "$SCRATCH/err" ]; }
-# failed NAME: prints the output of a failed run, and its threads' stacks by a debugger.
+# failed NAME: prints the error output of a failed run, in which the program's watchdog puts the threads' stacks.
 failed() {
     failures=$((failures + 1))
     printf 'FAIL %s\n' "$1"
     grep -vE '^(\[New LWP|warning:|Using host|\[Inferior)' "$SCRATCH/err" | sed 's/^/     /'
 }
 
-# in_surroundings NAME OPTIONS...: runs the program in these surroundings. FILE is a file that it may make.
+# in_surroundings NAME OPTIONS...: runs the program in these surroundings. FILE in an option stands for a new file.
 in_surroundings() {
     local name=$1 first=$((SEED / 4 * 4)) options seed stack ended=0
     shift

@@ -9,10 +9,10 @@
 #   short     1,000 short processes: a build (make -j2) and a shell script, plain and checked
 #   asan      programs that are built here: plain, checked, under memcheck, with AddressSanitizer;
 #             and the findings of each tool in some programs of corpus/
-#   snapshot  a leak check, requested by a signal, of a program with 1 GiB of live blocks
+#   snapshot  three leak checks of a program with 1 GiB of live blocks, each requested by a signal; one run
 #
 # ci/debug.sh explains rounds, results and --quick. There are 5 rounds. The target folder's check-figures/ keeps the
-# results. --quick also leaves out files that would have to be fetched.
+# results. --quick also leaves out programs whose sources have to be fetched, unless they are built already.
 #
 #   HEAPWRIGHT     the command to measure (default: built from this checkout)
 #   CHECK_OPTIONS  words between `check` and `--`, if any
@@ -48,7 +48,7 @@ prepare_command() {
     prepare_launcher
     # shellcheck disable=SC2206
     CHECK=("$COMMAND" check ${CHECK_OPTIONS:-})
-    # Check must find a leak and nothing else. Otherwise the figures would mislead.
+    # Check must find this leak. Otherwise the figures would mislead.
     local status=0
     printf '#include <stdlib.h>\nchar *volatile p;\nint main(void) { p = malloc(123); p = 0; return 0; }\n' >"$SCRATCH/leaks.c"
     cc -O0 -o "$SCRATCH/leaks" "$SCRATCH/leaks.c"
@@ -103,14 +103,14 @@ section_asan() {
     tools
 }
 
-# Programs of corpus/, one of a kind; in leaks/ the bug is a leak. They use the value that they read wrongly: memcheck
-# ignores a read that no result depends on.
+# Programs of corpus/ for most headings; in leaks/ the bug is a leak. Programs that read wrongly use the value, because
+# memcheck ignores a read that no result depends on.
 TOOLS=(buffer-overflow-by-one.c buffer-overflow-read-by-one.c buffer-underflow-by-one.c double-free-list.c
     interior-free-moved-cursor.c invalid-free-stack.c allocator-mismatch-new-array-delete.cc write-after-free-middle.c
     use-after-free-list-next.c use-after-free-vector-iterator.cc use-after-free-dispatch.c realloc-after-free-direct.c
     leaks/overwritten.c leaks/doubly-linked.c leaks/map-of-strings.cc leaks/thread-local.c)
 
-says() { # TOOL error|leak PROGRAM ARGUMENTS...: 1 if the tool finds one, else 0
+says() { # TOOL error|leak PROGRAM ARGUMENTS...: prints 1 if the tool finds an error or a leak, else 0
     local tool=$1 leak=$2 status=0
     shift 2
     case $tool in

@@ -1,7 +1,7 @@
-# The common part of the scripts under ci/, which source this file. Settings of the user:
+# The common part of the scripts of ci/, runtimes/, packaging/ and docs/, which source this file. A user may set:
 #   CARGO_TARGET_DIR    where builds go (default: target/ of the repository)
-#   HEAPWRIGHT_SO       test this library instead of building ours
-#   HEAPWRIGHT_QUICK    1: leave out the parts for ci/deep.sh
+#   HEAPWRIGHT_SO, HEAPWRIGHT_HARDENED_SO, HEAPWRIGHT_CHECK_SO, HEAPWRIGHT_COMMAND     files to test instead of ours
+#   HEAPWRIGHT_QUICK    if it is not empty, scripts leave out long parts, which ci/deep.sh runs
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$ROOT"
@@ -71,7 +71,7 @@ is_quick() { [ -n "${HEAPWRIGHT_QUICK:-}" ]; }
 # The library's packages for Cargo: some of its floors are crates of their own.
 LIBRARY=(-p heapwright -p heapwright-gc -p heapwright-realm -p heapwright-stacks -p heapwright-substrate)
 
-# as_shipped COMMAND...: with the release profile of Cargo.toml. (.ci/run builds tools without link-time optimisation.)
+# as_shipped COMMAND...: runs it with Cargo.toml's release profile, not with .ci/run's, which builds tools quickly.
 as_shipped() { env -u CARGO_PROFILE_RELEASE_LTO -u CARGO_PROFILE_RELEASE_CODEGEN_UNITS -u CARGO_PROFILE_RELEASE_DEBUG "$@"; }
 
 # shipped PACKAGE FILE VARIABLE: stores the path of a library, as it is shipped, in a variable that is not set. Builds
@@ -100,7 +100,7 @@ the_command() {
 MADE=$CARGO_TARGET_DIR/bench/release
 bench() { cargo "$1" --quiet --release --locked --manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench" "${@:2}"; }
 
-# Sets LAUNCHER, which planned runs go through (bench/figures).
+# Sets LAUNCHER: bench/figures starts each planned run with it.
 prepare_launcher() {
     [ -z "${LAUNCHER:-}" ] || return 0
     cargo build --quiet --release --locked -p heapwright-launcher
@@ -125,8 +125,8 @@ refuses() {
         die "'${*:2}' ends with $status and says '$(cat "$SCRATCH/errors")', not '$1'"
 }
 
-# zig WORDS...: Zig 0.17, from PyPI, in a folder of its own, which zig_here makes. zig_program MODE SOURCE OUT builds
-# a program for the processor of Rust's programs.
+# zig WORDS...: runs Zig 0.17, which zig_here installs from PyPI into a folder of its own. zig_program MODE SOURCE OUT
+# builds a program for the baseline processor, as Rust does.
 zig() { "$CARGO_TARGET_DIR/zig/bin/python" -m ziglang "$@"; }
 zig_here() {
     local folder=$CARGO_TARGET_DIR/zig
@@ -147,8 +147,8 @@ median() { sort -n | awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] :
 # restartable sequences, the kernel's own answers, preemption. It starts in four seconds.
 #   system_begin                        fetches the kernel and busybox once; begins an empty system
 #   system_file FILE PATH               puts a file there
-#   system_row NAME VARIABLES COMMAND   a command to run there, which must end well (words without quotes)
-#   system_run                          runs it; prints a verdict for each; the output stays in SYSTEM_LOG
+#   system_row NAME VARIABLES COMMAND   adds a command, which must end well there (words without quotes)
+#   system_run                          runs the system; prints a verdict for each row; the output stays in SYSTEM_LOG
 system_begin() {
     SYSTEM_KERNEL=$CARGO_TARGET_DIR/aarch64-system
     fetched "$SYSTEM_KERNEL" fetch_system "$SYSTEM_KERNEL" || die "cannot fetch a kernel for aarch64"

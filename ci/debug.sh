@@ -12,12 +12,12 @@
 #   programs  real programs, stacks of 16 frames on
 #
 # Each run is a process of its own, and each round runs all, in an order that turns from round to round. There are 9
-# rounds of pr, and 5 of the other sections; valgrind runs once. The target folder's debug-figures/ keeps results-*.tsv
+# rounds of pr, and 5 of flat and programs; valgrind runs once. The target folder's debug-figures/ keeps results-*.tsv
 # with each single number, and tables.md. Ends with 1 if a figure is missed or a run of ours fails. Takes half an hour,
-# and wants a quiet machine. --quick runs all once and small, without valgrind (--valgrind puts it back). It fails only
-# if a program does not run or prints something else, or if a tool reports a mistake that does not exist.
+# on a quiet machine. --quick runs all once and small, without valgrind (--valgrind adds it). Such a run fails only if a
+# program does not run or prints something else, or if a tool reports a mistake that does not exist.
 #
-# HEAPWRIGHT_SO measures another library; DEBUG_OPTIONS (default mode=debug) are all runs' options, before traces=.
+# HEAPWRIGHT_SO measures another library. Our runs have the options DEBUG_OPTIONS (default: mode=debug) before traces=.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup debug

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The checks that are too long for .ci/run, in parts of at most 80 minutes. A part that passes writes its commit, date
-# and minutes into the table of docs/verification.md.
+# Runs the checks that are too long for .ci/run, in parts. A step of .ci/run may take 80 minutes here. If a part passes,
+# this script writes the commit, date and minutes into the part's row of docs/verification.md.
 #
 #   ci/deep.sh               all parts
 #   ci/deep.sh PART...       only these
@@ -11,16 +11,16 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 # Steps of .ci/run with nothing left out.
 steps() { HEAPWRIGHT_QUICK='' STEP_LIMIT=4800 bash .ci/run "$@"; }
 
-# Each crate and feature by itself; the crates as a registry has them; all documentation.
+# Builds crates and features alone, the crates as a registry has them, and all documentation.
 part_builds() { steps clippy doc msrv header registry book gc-docs; }
-# Other processors, C libraries, page sizes and systems; the packages.
+# Tests other processors, C libraries, page sizes and systems, and the packages.
 part_systems() { steps aarch64 musl apk old-glibc portable packages && ci/portable.sh --run; }
 part_miri() { steps miri; }
 part_models() { steps loom shuttle; }
 part_fuzz() { FUZZ_SECONDS=${FUZZ_SECONDS:-300} GC_FUZZ_SECONDS=${GC_FUZZ_SECONDS:-600} steps fuzz gc-fuzz; }
-# The real programs that need 700 MB of packages, and other projects' build systems.
+# Runs real programs that need 700 MB of packages, leaks of real programs, other projects' builds, and the corpus.
 part_programs() { ci/programs.sh more && ci/programs.sh leaks && steps valgrind corpus && ci/corpus.sh --hardened; }
-# Fork storms, a minute in each cache model; chaos; storms of profiles.
+# Runs fork storms for a minute in each cache model, tests of caches, chaos, and storms of profiles.
 part_storms() {
     local model
     for model in auto exclusive shared:2 percpu; do
@@ -32,7 +32,7 @@ part_storms() {
 part_repeat() { ci/repeat.sh "${REPEAT_TIMES:-100}"; }
 part_strangers() { ci/strangers.sh; }
 part_lua() { runtimes/lua/check.sh; }
-# Ruby, with the core of its suite, and a day's life in ten minutes.
+# Runs the core of Ruby's suite on the collected heap, and a server on Ruby for ten minutes.
 part_ruby() { runtimes/ruby/check.sh suite && runtimes/ruby/check.sh life; }
 
 PARTS=(builds systems miri models fuzz programs storms repeat strangers lua ruby)

@@ -1,6 +1,6 @@
-# The common part of the scripts that measure with bench/figures: the command line, the plan that runs in turns, and
-# the report by a file of figures (bench/figures/src/asked.rs). Scripts source it behind common.sh. The script sets
-# SECTIONS, defines section_NAME for each of them and calls
+# The common part of the scripts that measure with bench/figures: the command line, the plan that runs in turns, and the
+# report by a file of figures (bench/figures/src/asked.rs). A script sources this file behind common.sh, sets SECTIONS,
+# defines section_NAME for each section, and calls
 #
 #   figures_begin FOLDER PREFIX ASKED "$@"   reads the command line; results go to FOLDER/results-PREFIX...SECTION.tsv
 #   figures_end                              runs the sections of the command line, and reports
@@ -68,7 +68,7 @@ planned() {
     printf '%s\n' "$PREFIX$*" >>"$SCRATCH/plan"
 }
 
-# planned_behind WRAPPER... :: the arguments of planned: another program runs the command. The settings are for both.
+# planned_behind WRAPPER... :: ARGUMENTS-OF-PLANNED...: plans that WRAPPER runs the command. The settings are for both.
 planned_behind() {
     local wrapper=() head words
     while [ "$1" != :: ]; do wrapper+=("$1"); shift; done
@@ -78,13 +78,13 @@ planned_behind() {
     planned "${head[@]}" "${wrapper[@]}" "${words[@]}"
 }
 
-# valgrind_planned: as planned, but once, under valgrind with the words of VALGRIND.
+# valgrind_planned: as planned, but for one round, and under valgrind with the words of VALGRIND.
 valgrind_planned() {
     [ -n "$slow" ] && command -v valgrind >/dev/null || return 0
     planned_behind "$(command -v valgrind)" "${VALGRIND[@]}" :: "${@:1:3}" 1 "${@:5}"
 }
 
-# allocators OURS... [-- PEER,...]: sets ALLOCATORS to those that --only names, each NAME=[VAR=VALUE ...]PATH.
+# allocators OURS... [-- PEER,...]: sets ALLOCATORS to these, --with's and glibc, or to those of them that --only names.
 allocators() {
     local all=() one name only=,${given_only:-},
     while [ $# -gt 0 ] && [ "$1" != -- ]; do all+=("$1"); shift; done
@@ -122,7 +122,7 @@ run_plan() { # ROUNDS
     [ -z "$without_mode" ] || note "$SECTION" - heapwright failed 1
     "$MADE/figures" run "$SCRATCH/plan" "$(rounds_of "$1")" "$LAUNCHER" "$OUT/results-$PREFIX$SECTION.tsv"
 }
-note() { # SECTION ROW COLUMN METRIC VALUE [ROUND]: a number that is not from a plan, of the section that runs
+note() { # SECTION ROW COLUMN METRIC VALUE [ROUND]: adds a number that no plan gives to the running section's results
     printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$PREFIX$1" "$2" "$3" "${6:-1}" "$4" "$5" >>"$OUT/results-$PREFIX$SECTION.tsv"
 }
 

@@ -1,6 +1,6 @@
 """The imports of the modules of a crate, for ci/floors.sh.
 
-    floors.py floors PICTURE CRATE SOURCES    names each import that points upward
+    floors.py floors PICTURE CRATE SOURCES    names each import that points upward, and modules in the wrong crate
     floors.py circle SOURCES [MODULE]         the largest circle of files: its size, and then the files
 
 A module is a file. It imports the items of its paths, in `use` trees and in code: `crate::`, `super::`, `self::`, the
@@ -42,7 +42,7 @@ class Module:
 
 
 def group(text, start):
-    """What is between a brace, behind which the text begins, and its end."""
+    """The text from `start`, which is behind an open brace, to the closing brace."""
     depth = 1
     for end in range(start, len(text)):
         depth += {"{": 1, "}": -1}.get(text[end], 0)
@@ -98,7 +98,7 @@ class Crate:
         return at + tuple(words) if module and words and words[0] in module.children else None
 
     def leads_to(self, path, depth=0):
-        """The module in which what a path names is written."""
+        """The module that contains the item of a path, beyond `use` that passes it on."""
         known = next(path[:n] for n in range(len(path), -1, -1) if path[:n] in self.modules or n == 0)
         rest = path[len(known):]
         passed = self.modules[known].names.get(rest[0]) if rest and known in self.modules else None
@@ -118,7 +118,7 @@ class Crate:
 def floors(picture, name, sources):
     text = Path(picture).read_text()
     floor, owner = {}, {}
-    # A crate's line stands between two rules, and its floors below them, up to two spaces.
+    # A crate's floors stand between two rules, the first of which is below the crate's line. A name ends at two spaces.
     for part in ("heapwright", "heapwright-substrate"):
         found = re.search(rf"^{part}  .*?\n-+\n(.*?)\n-+\n", text, re.M | re.S)
         if not found:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzing, for a bounded time for each target.
+# Fuzzes each target for a bounded time.
 #
 #   ci/fuzz.sh      fuzz/fuzz_targets, with a nightly compiler: sequences of operations against a model; right and wrong
 #                   sequences on debug heaps; any bytes as a stats file, a debug record, a trace or a heap dump, with
@@ -7,7 +7,7 @@
 #   ci/fuzz.sh gc   fuzz/gc.c, with clang: calls of the collected heap's C interface under AddressSanitizer, for
 #                   GC_FUZZ_SECONDS (120; 40). Without the write barrier it must find something
 #
-# The flags are those that `cargo fuzz` gives the compiler, so only the compilers must be installed.
+# The first has flags as `cargo fuzz` gives them, but no sanitizer, and needs only a nightly compiler.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -42,8 +42,8 @@ fuzz_targets() {
     done
 }
 
-# The program uses the sanitizer's malloc. The library clears memory with the C library's memset, which is no access of
-# the program's.
+# The program uses the sanitizer's malloc. The library clears memory with the C library's memset, which the sanitizer
+# must not take for an access of the program (replace_intrin=0).
 fuzz_gc() {
     local folder seed name
     setup fuzz-gc

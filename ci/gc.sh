@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures the collected heap on the loads of bench/gc: against bdwgc under equal limits, and alone.
+# Measures the collected heap, on the loads of bench/gc beside bdwgc under equal limits, and alone. Tests the Scheme.
 # docs/gc-figures.md explains the output.
 #
 #   ci/gc.sh [--rounds N] [--quick] [gcbench | splay | strings | pauses | scaling | compact | fillers | quads |
@@ -9,18 +9,18 @@
 #                                     the safe interface (heapwright::gc::Realm) beside gc-arena, gc, dumpster and Rc;
 #                                     5 rounds take four minutes
 #   ci/gc.sh scheme                   the Scheme in crates/heapwright-realm/examples/scheme: its suite and programs give
-#                                     the right results, with every way to collect. The suite also runs with a verified
-#                                     collection after each operation. Each error names its place
+#                                     the right results, in four ways to collect. In three ways the suite also runs with
+#                                     a verified collection after each operation. Errors name their places
 #   ci/gc.sh scheme table [ROUNDS]    the same, and the programs beside Debian's guile and gambit: time, peak memory,
 #                                     the collector's share
 #   ci/gc.sh scheme serve [SECONDS]   the same, and a server for ten minutes, or SECONDS: its memory, and how long
 #                                     requests wait for the collector
 #   ci/gc.sh grown [ROUNDS]           generations, compaction, the safe interface and the Scheme: 7 rounds take an hour
 #
-# The programs run in turns, each variant once a round, and want a quiet machine. The target folder's gc/ keeps the
-# results. Ends with 1 if a figure is missed or a run of ours fails. A peer that runs out of memory under a limit lacks
-# that round. --quick fails only if a program does not end well, or if a load computes another result through another
-# interface. HEAPWRIGHT_SO measures another library.
+# Measured programs run in turns, each variant once a round, on a quiet machine. The target folder's gc/ and realm/ keep
+# the results. Ends with 1 if a figure is missed or a run of ours fails. A peer that runs out of memory under a limit
+# lacks that round. --quick fails only if a program does not end well, or if a load computes another result through
+# another interface. HEAPWRIGHT_SO measures another library.
 #
 # For a profiler, in the target folder after a build: perf record bench/release/realm splay heapwright size=8000
 set -euo pipefail

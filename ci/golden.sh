@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Tests the lengths of paths: callgrind counts instructions, with the ret, against golden numbers.
+# Compares the lengths of paths with golden numbers. Callgrind counts the instructions of a call, with the ret.
 #
-#   ci/golden.sh [calls]   a call of malloc (small), free (local), sized delete, and a free of another thread's block;
-#                          a malloc's way to the refill and back when its list is empty. A pair with shared caches may
-#                          be at most 25 instructions longer than with exclusive caches, a pair with CPUs' caches at
-#                          most 14. The hardened heap clears and verifies each block.
+#   ci/golden.sh [calls]   malloc (small), free (local) and sized delete, with each kind of cache and in hardened mode,
+#                          which clears and verifies blocks; a free of another thread's block; a malloc's way to the
+#                          refill and back when its list is empty. A pair of calls may take 25 instructions more with
+#                          shared caches than with exclusive caches, and 14 more with per-CPU caches.
 #   ci/golden.sh sizes     a pair of allocation and free, of the entry points at sizes from 16 bytes to 1,000,000
 #                          (golden-sizes.c). A path may be longer than its golden number by 3 instructions or 2 %,
 #                          whichever is more. memset itself is not counted.
@@ -14,8 +14,8 @@
 #   ... --bless            write the measured numbers to ci/golden.txt, ci/golden-sizes.txt ...
 #   ... --print            only print (for other libraries: HEAPWRIGHT_SO=...)
 #
-# `path` is the shortest call (of a part of 8 calls that all stayed on the fast path). `mean` is over many calls, with
-# the slow paths of some. For sizes the shortest part of 64 pairs counts.
+# `path` is a call's mean in the shortest part of 8 calls, which all stayed on the fast path. `mean` is over many calls,
+# some with slow paths. For sizes the shortest part of 64 pairs counts.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup golden
@@ -41,9 +41,9 @@ callgrind() {
 }
 
 # counted_calls fn|cfn PATTERN MANY: prints a line `name path branches mean`, in no order, for each function call_NAME
-# that matches, from callgrind's dumps. With fn it counts the functions that these call, callees included; with cfn these
-# themselves. `path` is the shortest of the parts with 8 calls. `mean` is of the shortest of the parts with MANY calls or
-# more. `branches` are the path's conditional branches. Callgrind leaves out trailing zeros of a line of costs.
+# that matches, from callgrind's dumps. With cfn it counts these functions with their callees, with fn only the callees.
+# `path` is the least mean of a part with 8 calls, and `mean` that of a part with MANY calls or more. `branches` are the
+# path's conditional branches. Callgrind leaves out trailing zeros of a line of costs.
 counted_calls() {
     awk -v edge="$1=" -v pattern="$2" -v many="$3" '
         FNR == 1  { close_part() }
@@ -99,7 +99,7 @@ measure() {
     local program=$SCRATCH/golden size=
     [ "$1" != cache=percpu ] || program=$SCRATCH/golden-percpu
     [[ $1 != mode=* ]] || size=48
-    # (The work at each tick of the clock belongs to no call.)
+    # (purge=never: the periodic work at each tick of the clock belongs to no call.)
     HEAPWRIGHT=$1,purge=never LD_PRELOAD=$HEAPWRIGHT_SO callgrind part "$program" $size
     {
         counted_calls fn '^call_(malloc|free|delete)$' 100000
@@ -223,7 +223,7 @@ limit() {
     *) echo - ;;
     esac
 }
-# The instructions by which a call's mean may exceed its path. Nothing: any number.
+# slack NAME: prints by how many instructions a call's mean may exceed its path; nothing if there is no limit.
 slack() {
     case $1 in
     # Each 32nd free of other threads' blocks sends a batch: a mean of some 8 more.

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The misuse set of mode=hardened (corpus/hardened): the misuse that heapwright's modes, and other hardened
-# allocators, catch at once, late, or not at all, by group. The right twins must run undisturbed. The attacks of
+# Runs the misuse set of mode=hardened (corpus/hardened). Tables show by group how much misuse heapwright's modes, and
+# other hardened allocators, catch at once, late, or not at all. The right twins must run undisturbed. The attacks of
 # corpus/hardened/attacks must succeed against mode=fast, and fail against mode=hardened.
 #
-#   ci/hardened.sh             light and full, with and without guards, cold; their right twins; the attacks;
-#                              compared with ci/hardened.txt
-#   ci/hardened.sh --all       the same, and cold and warm, and fast and debug mode beside
-#   ci/hardened.sh --peers     with --all: hardened_malloc, scudo, mimalloc secure, snmalloc checked, glibc
+#   ci/hardened.sh             light and full, with and without guards, cold; their right twins; the attacks. The
+#                              percentages must reach those of ci/hardened.txt
+#   ci/hardened.sh --all       the same, also warm, with fast and debug mode beside
+#   ci/hardened.sh --peers     as --all, beside hardened_malloc, scudo, mimalloc secure, snmalloc checked and glibc
 #   ci/hardened.sh --missed    also a line for each variant that was missed
 #   ci/hardened.sh --groups overflow,underflow    only these groups, and no attacks
 #   ci/hardened.sh --bounds [MODE]...
@@ -15,8 +15,8 @@
 #                              (libheapwright-hardened.so), check (libheapwright-check.so) or fast; default: hardened
 #                              and check
 #
-# HARDENED_MALLOC names a checkout of github.com/GrapheneOS/hardened_malloc; without it that peer is left
-# out. corpus/hardened/README.md defines the words. JOBS (2) programs run at once.
+# HARDENED_MALLOC names a checkout of github.com/GrapheneOS/hardened_malloc. Without it that peer is left out.
+# corpus/hardened/README.md defines the words. JOBS (2) programs run at once.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup hardened

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Opens the pages of a report and of a heap profile in a browser: Chromium shows the pages of the tests' samples,
-# light and dark, with scripts and without. No script may fail, no page may use a network, and the filter, the flame
-# graphs, the charts and the tabs must work. Pages and pictures go to $CARGO_TARGET_DIR/html.
+# Opens the pages of a report and of a heap profile in Chromium: the pages of the tests' samples, light and dark, with
+# scripts and without. No script may fail, no page may refer to another machine, and the filter, the flame graphs, the
+# charts and the tabs must work. Pages and pictures go to $CARGO_TARGET_DIR/html. Passes if there is no Chromium.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup html
@@ -21,7 +21,7 @@ check() { # WHAT COMMAND...
 }
 lacks() { ! grep -qE "$1" "${@:2}"; }
 
-# browser FLAGS... PAGE: the output of the page's scripts goes to $SCRATCH/said.
+# browser FLAGS... PAGE: opens the page. The output of its scripts goes to $SCRATCH/said.
 browser() {
     local page=${*: -1}
     timeout 120 chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \

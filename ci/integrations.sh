@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The integrations with other tools, each on programs with a mistake and their twins without (integrations/).
+# Tests the integrations with other tools (integrations/), on programs with a mistake and on twins without it.
 #
 #   ci/integrations.sh action      the GitHub action, as a dry run: its shell steps on a program that loses a block and
 #                                  on one that does not, with a runner's variables and files (dry_run.py)
@@ -7,9 +7,9 @@
 #                                  fail, under their names and with the function at fault
 #   ci/integrations.sh listeners   the listeners for GoogleTest and Catch2, and Go's package if Go is installed. Tests
 #                                  that lose a block fail, and the commands in the failures show the functions at fault
-#   ci/integrations.sh valgrind    programs that call valgrind get heapwright: CTest's memcheck step, meson's wrapper,
-#                                  test setup, a Makefile's check-valgrind. Then real projects from Debian's sources:
-#                                  libyaml, libxkbcommon, libxcrypt (HEAPWRIGHT_QUICK: one)
+#   ci/integrations.sh valgrind    tools that call valgrind get heapwright: CTest's memcheck step, meson's wrapper and
+#                                  test setup, a Makefile's rule. Then real projects from Debian's sources: libyaml,
+#                                  libxkbcommon, libxcrypt (with HEAPWRIGHT_QUICK only libyaml)
 #
 #   HEAPWRIGHT_COMMAND  the command (default: built from this checkout)
 set -euo pipefail
@@ -38,7 +38,7 @@ action() {
     cd "$SCRATCH"
     mkdir bin
     ln -s "$HEAPWRIGHT_COMMAND" bin/heapwright
-    # Prints its arguments; a pull request has a comment of an earlier run if there is a file `earlier`.
+    # This gh prints its arguments. A pull request has a comment of an earlier run if there is a file `earlier`.
     printf '#!/bin/sh\ncase "$*" in\n*--paginate*) if [ -e earlier ]; then echo 55; fi ;;\n*) echo "gh $*" ;;\nesac\n' >bin/gh
     chmod +x bin/gh
     export PATH=$SCRATCH/bin:$PATH
@@ -115,7 +115,7 @@ pytest() {
     says exit.log 'heapwright, outside of tests:' '1 passed'
     logged 1 kept.log "$HEAPWRIGHT_COMMAND" report --format gcc kept
     says kept.log 'double-free'
-    # A folder with records, whose findings are not reported again.
+    # The folder now has records of an earlier run, so the command refuses it and reports none of their findings again.
     logged 2 again.log "${pytest[@]}" --heapwright --heapwright-keep kept test_right.py
     says_not again.log 'outside of tests'
     printf 'double-free:free_twice\n' >known.supp

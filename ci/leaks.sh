@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Leaks: every program of corpus/leaks loses the blocks that its first lines name, and no others. Its twin, which
-# differs in a line, loses none (corpus/leaks/README.md). ci/programs.sh leaks has leaks of real programs.
+# Tests reports of leaks: every program of corpus/leaks loses the blocks that its first lines name, and no others. Its
+# twin, which differs in a line, loses none (corpus/leaks/README.md). ci/programs.sh leaks tests real programs.
 #
 #   ci/leaks.sh [NAME...]                   through `heapwright check`; NAME is a name or a pattern
 #   ci/leaks.sh -v                          also prints what passed

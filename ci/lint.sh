@@ -1,28 +1,28 @@
 #!/usr/bin/env bash
-# Runs the compiler's tools on the source.
+# Runs the compiler's tools and other checks on the source.
 #
 #   ci/lint.sh                    fmt, clippy and doc: to be run before a commit
 #   ci/lint.sh fmt [--record]     rustfmt of both workspaces (the second is bench/). No part has more lines over 100
 #                                 columns than ci/wide.txt allows; tables, links and blocks of code in Markdown do not
 #                                 count. --record writes the numbers that fell
-#   ci/lint.sh clippy             every warning is an error. Then each crate alone, and the library with each feature
-#                                 alone: this finds names that only another feature or crate brings. HEAPWRIGHT_QUICK
+#   ci/lint.sh clippy             every warning is an error. Then most crates alone, and the library with one feature at
+#                                 a time: this finds names that only another feature or crate brings. HEAPWRIGHT_QUICK
 #                                 leaves out this second part
-#   ci/lint.sh doc                the documentation builds without a warning; the library's pages as docs.rs builds them
-#   ci/lint.sh deps               the core and the C library depend only on libc and our crates. The default build has
-#                                 no peer and no tool of the race. The shipped library needs only the C library, and
-#                                 calls none of its allocation functions by their names
+#   ci/lint.sh doc                the documentation of the library's crates and of the command builds without a warning
+#   ci/lint.sh deps               the libraries depend only on our crates, on libc and on gimli's reader. The default
+#                                 build has no peer and no tool of the race. libheapwright.so needs only the C library
+#                                 and the compiler's runtime, and imports no allocation function
 #   ci/lint.sh msrv               the workspace and the library compile with the oldest Rust that Cargo.toml permits
 #   ci/lint.sh lines [--record]   no part of the repository has more lines than ci/lines.txt allows; --record writes the
 #                                 numbers that fell. A commit that needs more raises the number there, with a reason
 #   ci/lint.sh header [--write]   include/heapwright.h is what cbindgen makes of the sources; --write replaces it. Both
 #                                 headers are C from C89 to C23 and C++ from C++11 to C++23, without a warning
-#   ci/lint.sh messages [NAME...] the compiler's errors about a type that a realm cannot hold tell the fix. The programs
-#                                 of ci/messages do not compile, and their first lines are the expected errors
+#   ci/lint.sh messages [NAME...] the compiler's errors about a type that a realm cannot hold tell the fix: programs of
+#                                 ci/messages do not compile, and their first lines quote the errors. One compiles
 #   ci/lint.sh workflows          the workflows are valid, and the nightly one has each part of ci/deep.sh
 #   ci/lint.sh semver [BASELINE]  heapwright keeps the last release's promises (UPGRADING.md), by cargo-semver-checks.
-#                                 BASELINE is a tag or commit (default: the newest tag v*, or API_BASELINE). Not part of
-#                                 .ci/run: building the tool takes longer than all other parts
+#                                 BASELINE is a tag or commit (default: the newest tag v*, or API_BASELINE). Passes if
+#                                 the tool is not installed. Only ci/release.sh runs it: the tool takes long to build
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup lint
@@ -181,7 +181,7 @@ lint_header() {
     done
     if [ "${1:-}" = --write ]; then install -m 644 "$made" include/heapwright.h; return; fi
     diff -u include/heapwright.h "$made" || die "include/heapwright.h differs from the sources; run ci/lint.sh header --write"
-    say "the headers match the sources"
+    say "heapwright.h matches the sources, and both headers compile"
 }
 
 # The search treats all white space as one space, because compilers wrap lines.
@@ -215,7 +215,7 @@ lint_messages() {
     say "$count programs: the compiler says what to do"
 }
 
-# The commit with the promised public items, until there is a release. A change that breaks them on purpose moves it.
+# The commit with the promised public items, until there is a release. A change that breaks them must name a new one.
 API_BASELINE=19ab6de08af5fe02d6f573d934cf36ac21289e08
 lint_semver() {
     local baseline

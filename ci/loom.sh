@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the lock-free parts in orders of threads that a machine does not show. Then proves that these checks can fail:
-# each of the design's fences and orderings is removed in turn, and a check must fail without it.
+# Runs the lock-free parts in orders of threads that a machine does not show. Then proves that these checks can fail: it
+# removes fences, orderings and other lines of the design one at a time, and a check must fail without each.
 #
 #   ci/loom.sh [TEST...]           loom: every interleaving of two or three threads, within a bound on preemptions, with
 #                                  every value the memory model allows
@@ -9,15 +9,15 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# `run_mutant` runs the check in $SCRATCH/mutant, a copy of the tree. `is_noticed FILE`: its output shows the expected
-# failure. With HEAPWRIGHT_QUICK no mutant runs, but the source must still have the lines that mutants change.
+# Each part defines `run_mutant`: runs the part's check in $SCRATCH/mutant, a copy of the tree; and `is_noticed FILE`:
+# whether that output has the expected failure. HEAPWRIGHT_QUICK runs no mutant, but the source must have its line.
 failures=0 mutants=0 mutants_run=0
 copy_tree() {
     mkdir "$SCRATCH/mutant"
     tar cf - --exclude=./target --exclude=./.git --exclude='./*/target' . | tar xf - -C "$SCRATCH/mutant"
 }
 # mutant FILE NAME PATTERN REPLACEMENT: replaces the first match in the code of FILE, a source of heapwright or its
-# substrate. gc/FILE and stacks/FILE are sources of heapwright-gc and heapwright-stacks.
+# substrate. Otherwise NAME/FILE is a source of heapwright-NAME.
 mutant() {
     local source=crates/heapwright/src/$1 name=$2 pattern=$3 replacement=$4
     [ -f "$source" ] || source=crates/heapwright-substrate/src/$1

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Miri on the core finds mistakes that no run on real memory shows: undefined behaviour, references that may not
 # coexist, pointers without provenance, uninitialised memory and data races. It runs on os/portable.rs, whose
-# reservations are allocations that Miri watches. The tests with threads run several times, with other schedules and
-# other weak-memory choices each time. Tests of files that forbid unsafe code and share nothing between threads are left
-# out: Miri can find no fault in them.
+# reservations are allocations that Miri watches. Tests with threads run several times, with other schedules and other
+# weak-memory choices each time. Miri can find no fault in files that forbid unsafe code and have no atomics, so their
+# unit tests are left out.
 #
-#   ci/miri.sh [FILTER...]     all, or the library's tests with such names; HEAPWRIGHT_QUICK takes each eighth test, and
-#                              one seed for threads
+#   ci/miri.sh [FILTER...]     all, or the library's tests with such names. HEAPWRIGHT_QUICK takes each eighth test and
+#                              one seed for threads, and leaves out records, realms, shared magazines and stacks
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup miri
@@ -17,9 +17,9 @@ export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/miri
 
 # Every pointer derives from its reservation's pointer. The heap's memory lives as long as the process, by design.
 STRICT="-Zmiri-strict-provenance -Zmiri-ignore-leaks"
-# A reference to a mutator, a collected heap or a cache covers some thousand cells, and Miri notes each cell each time. So
-# tests of these and of threads run without the model of aliasing, which takes ten times as long. Their parts (arrays,
-# local marks, tracers, bits) run with it.
+# A reference to a mutator, a collected heap or a cache covers some thousand cells, and Miri notes each cell each time.
+# With the model of aliasing, tests of these and of threads take ten times as long, so they run without the model. Tests
+# of their parts (arrays, local marks, tracers, bits) run with it.
 UNALIASED="-Zmiri-disable-stacked-borrows"
 miri() { # SECONDS FLAGS ARGUMENTS...
     local limit=$1 flags=$2
@@ -31,7 +31,7 @@ miri() { # SECONDS FLAGS ARGUMENTS...
 OTHERS=(-p heapwright -p heapwright-substrate) COLLECTED=(-p heapwright-gc -p heapwright-realm) unit=("${OTHERS[@]}")
 PURE=$(grep -rl 'forbid(unsafe_code)' crates/heapwright{,-gc,-substrate}/src | xargs grep -L 'sync::atomic' |
     sed -E 's,^crates/[a-z-]*/src/,,; s,(/mod)?\.rs$,,; s,/,::,g' | paste -sd '|')
-names() { # FEATURES PATTERN: lists unit tests that match, but those of files without unsafe code
+names() { # FEATURES PATTERN: lists unit tests that match, except tests of the files in PURE
     rustup run "$MIRI_TOOLCHAIN" cargo miri test --quiet --locked "${unit[@]}" ${1:+--features $1} --lib -- --list 2>/dev/null |
         sed -n 's/: test$//p' | { grep -vE "^($PURE)::tests::" || true; } | { grep -E "$2" || true; } | sort >"$SCRATCH/names"
     [ -s "$SCRATCH/names" ] || die "there is no test like $2"
@@ -60,7 +60,7 @@ say "miri: their parts"
 names "" '::tests::'
 chosen 3600 "" ""
 unit=("${OTHERS[@]}")
-# (There are no guards and stacks here.)
+# (Under Miri the debug heap has no guards and stacks.)
 say "miri: the debug heap"
 names debug '^debug::'
 chosen 1800 "" debug

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# musl, for x86-64 and aarch64 (under qemu-user). The tests' programs run with the library preloaded, linked, and
-# linked into static programs. A root has musl, the library and a busybox that is built for musl from Debian's source.
-# Static Rust programs have the library as their global allocator. The libraries with bounds, and the command, run
-# with programs for musl. Programs must print the same as with musl's own malloc.
+# Tests musl on x86-64 and aarch64 (qemu). The tests' programs run with the library preloaded, and linked (static-pie).
+# On x86-64 the libraries also run in a root with musl and a busybox from Debian's source, the command checks a program
+# for musl, and unit tests run. Static Rust programs have the library as their global allocator. Programs must print the
+# same as with musl's own malloc.
 #
 #   ci/musl.sh                    all of this
 #   ci/musl.sh figures [ROUNDS]   heapwright beside musl's own malloc (mallocng), mimalloc and jemalloc in static Rust
 #                                 programs, on the loads of bench/musl: 9 rounds in turns, half a minute each. The table
-#                                 has medians of CPU time and peak memory; those of peers are ratios to mallocng in the
-#                                 same round. docs/platforms.md has the targets
+#                                 has medians of CPU time and peak memory: mallocng's, and for the others the ratios to
+#                                 mallocng in the same round. docs/platforms.md has the targets
 #   ci/musl.sh apk                the .apk of packaging/package.sh in a root with only musl: each part's checksum, and
 #                                 permissions as octal numbers. In the root the command runs and checks a program, the
 #                                 libraries preload by their names, and a program is linked with the archive. After its
-#                                 removal the root is as before. Debian has no apk-tools: if there is a program (APK,
-#                                 default: on PATH), it installs and removes, else tar does
+#                                 removal the root is as before. apk-tools installs and removes the package if there is
+#                                 a program (APK, default: on PATH). Debian has none, so otherwise tar does
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup musl
@@ -264,7 +264,7 @@ suite() {
         HEAPWRIGHT_CHECK_SO=$MUSL_LIBRARIES/libheapwright_check.so cargo test --quiet --locked "${@:2}" >"$SCRATCH/out" 2>&1 || status=1
     verdict "$1" $status "$SCRATCH/out"
 }
-# malloc_suites NAME [WINDOW]: the tests of malloc for which musl's headers and its own malloc suffice.
+# malloc_suites NAME [WINDOW]: runs the tests of malloc that need nothing of glibc.
 malloc_suites() {
     local options
     for options in MODE=fast MODE=debug MODE=hardened CACHE=percpu; do

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# libheapwright.so for old systems. It is linked, from the archive, against stubs that have glibc 2.17's names and
-# versions, so that it needs no symbol of a later glibc. The script checks that (objdump -T), and runs the library in
-# each mode. It runs on this system's glibc and on Debian 11's, 2.31, with that system's perl and with the tests' C
-# programs, which are compiled for it. (No archive of packages that can be reached from here has an older glibc.)
+# Links libheapwright.so for old systems: from the archive, against stubs that have glibc 2.17's names and versions. So
+# it needs no symbol of a later glibc, as the script checks (objdump -T). Then it runs in three modes and two more cache
+# models: on this system's glibc with perl; on Debian 11's glibc 2.31 with that system's perl and with the tests' C
+# programs, compiled for it. (No archive of packages that can be reached from here has an older glibc.)
 #
 #   ci/old-glibc.sh [FILE]             leaves the library there
 #   HEAPWRIGHT_GLIBC_ROOTS="FOLDER..." also runs in these roots of other glibcs, with headers, start files and libgcc_s
 #
 # Newer symbols are weak, and bound without a version: the library uses them if they exist. Thread functions and dlsym
-# were in libpthread.so.0 and libdl.so.2 until 2.34. Newer systems still have these files, empty.
+# were in libpthread.so.0 and libdl.so.2 until 2.34. Newer systems still have these files, as stubs.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup old-glibc
@@ -26,7 +26,7 @@ is_old() { [ "$(printf '%s\n' "${1#GLIBC_}" 2.17 | sort -V | tail -n 1)" = 2.17 
 # The files of glibc 2.17 that have the symbols: FILE VERSION NAME.
 needed "$HEAPWRIGHT_SO" | while read -r name version binding; do
     case $name in
-        # A part that this system links statically into a library.
+        # glibc before 2.34 has these in a library of their own.
         pthread_*) echo "libpthread.so.0 $BASE $name" ;;
         dlsym | dlerror) echo "libdl.so.2 $BASE $name" ;;
         *) if is_old "$version"; then echo "libc.so.6 $version $name"; else [ "$binding" = w ] || die "$name needs $version"; fi ;;

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Tests the packages of packaging/package.sh. Two builds are equal. Each package is installed in a root of its own,
-# used, and removed.
+# Tests the packages of packaging/package.sh, but for the .apk (ci/musl.sh apk). Two builds are equal.
 #
-# - .deb: lintian reports nothing. In a bare Debian root dpkg installs it, the command runs a program, and a C program
-#   is built against it. After its removal the root is as before.
-# - .rpm, .pkg.tar.zst: the format's own tools read and unpack them, and their programs run.
-# - The binary archive is moved. Then find_package, pkg-config and a Meson wrap find it, shared, static and hardened.
-# - PKGBUILD installs its files from the archive of the sources; the formula is Ruby.
-# - The image (packaging/image.sh): at most 5 MB as a layer packed by zstd, and it runs by chroot.
+# - .deb: lintian reports no error or warning. In a bare Debian root dpkg installs it, the command runs a program, and a
+#   C program is built against it. After its removal the root's files are as before.
+# - .rpm: rpm installs it in a root, verifies and removes it. .pkg.tar.zst: tar unpacks it. Their commands run.
+# - PKGBUILD installs its files from the archive of the sources; the formula is Ruby, if a Ruby is installed to tell.
+# - The binary archive: after it was moved, find_package (shared, static, hardened) and pkg-config (shared) find it, and
+#   its manual pages are well made. A Meson wrap unpacks the archive itself.
+# - The image (packaging/image.sh): at most 5 MB as a layer packed by zstd (6 from .ci/run), and it runs by chroot.
 #
-# The packages contain the files that .ci/run has built, or those in HEAPWRIGHT_BUILT: speed is not tested.
+# HEAPWRIGHT_BUILT has the packages' files. By default they are built here, or by .ci/run: speed is not tested.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup packages

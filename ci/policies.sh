@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Shared caches simulated on machines with many CPUs (bench/policies), by the library's own policy.
+# Simulates shared caches on machines with many CPUs (bench/policies), by the library's own policy.
 #
 #   ci/policies.sh simulate [OPTION...]  tables of time and of the threads' work: minutes;
 #                                        --cpus 16,64,192 --seeds 9 --ms 40 ...
 #   ci/policies.sh calibrate [FILE]      measures this machine's costs (default: bench/policies/calibration.toml)
-#   ci/policies.sh --quick               verifies only that every policy works
+#   ci/policies.sh --quick               tests the simulator, with few CPUs and for a short time
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -21,7 +21,7 @@ case ${1:-} in
         ;;
     --quick)
         [ $# -eq 1 ] || die "--quick stands alone"
-        # (Optimised: simulated machines are tested, many of them.)
+        # (Optimised, because the tests simulate many machines.)
         bench test -p policies
         "$POLICIES" simulate --cpus 8,16 --ms 1 --seeds 1 >"$SCRATCH/committed"
         # The simulator can read the costs of this machine.

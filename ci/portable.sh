@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Systems without a back end of our own (macOS, Windows, FreeBSD): the Rust crate compiles for them without a warning,
-# with every feature of stable Rust. Pools, arenas, realms and the debug wrappers use os/portable there.
+# Tests systems without a back end of our own (macOS, Windows, FreeBSD): the library's crates compile for them without a
+# warning, with their features for stable Rust. Pools, arenas, realms and the debug wrappers use os/portable there.
 #
-#   ci/portable.sh            compiles (a minute); only linking would take a system's own tools
+#   ci/portable.sh            compiles (a minute). Linking would need a system's own tools
 #   ci/portable.sh --run      also runs the tests, for minutes: for Windows under wine, for RISC-V under qemu-user. On
-#                             such a system itself: cargo test as in .github/workflows/portable.yml
+#                             a system itself .github/workflows/portable.yml runs them
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -14,7 +14,7 @@ FEATURES=heapwright/allocator-api2-02,heapwright/allocator-api2-03,heapwright/al
 # Tests for every system: the unit tests, and tests of programs.
 TESTS=(--lib --test anywhere --test realm --test collections --test realm_threads --test allocator_api2 --test debug_global --test allocations)
 
-# The hosted machines run the same tests, each system as a line of its own.
+# The hosted machines must run the same tests: one line of the workflow for macOS and Windows, one for FreeBSD.
 lines=$(grep -cF -- "cargo test --locked --no-fail-fast ${TESTS[*]} ${LIBRARIES[*]} --features $FEATURES" .github/workflows/portable.yml || true)
 [ "$lines" -eq 2 ] || die ".github/workflows/portable.yml runs other tests than these: ${TESTS[*]} ${LIBRARIES[*]} --features $FEATURES"
 

@@ -1,7 +1,7 @@
 """ci/profile.sh --accuracy: the distance of a heap profile's estimates from the truth, site by site.
 
 The debug heap knows the truth: the live blocks of each stack when a program ends. The profile is of the same program at
-the same moment. `heapwright report --format json` reads both. Sites meet by the places of their stacks in files.
+the same moment. `heapwright report --format json` reads both. Sites are matched by their frames' offsets in files.
 
     profile.py COMMAND LIBRARY SUITE SITES SCRATCH SEEDS
 
@@ -35,7 +35,7 @@ EDGES = [0, 10, 30, 100, 300, 1000, math.inf]
 
 
 def run(program, options, library):
-    """Runs it with heapwright's options."""
+    """Runs a program with these options of heapwright."""
     environment = dict(os.environ, **program.get("environment", {}), LD_PRELOAD=library, HEAPWRIGHT=options)
     stdin = open(program["stdin"]) if "stdin" in program else subprocess.DEVNULL
     ended = subprocess.run(program["command"], env=environment, stdin=stdin, stdout=subprocess.DEVNULL,
@@ -45,7 +45,7 @@ def run(program, options, library):
 
 
 def record(program, options, name, at):
-    """Runs it, and reads the record that it leaves: the last check, and what a stack's places are."""
+    """Runs a program, and reads its record: returns the last check, and a function from a stack to its places."""
     for old in glob.glob(f"{at.scratch}/record.*"):
         os.remove(old)
     run(program, f"{options},{name}={at.scratch}/record", at.library)
@@ -66,7 +66,7 @@ def record(program, options, name, at):
 
 
 def truth(program, at):
-    """Live bytes and blocks of each stack, and in all, when it ends."""
+    """Live blocks and bytes of each stack when a program ends, and all live bytes."""
     check, places = record(program, "mode=debug,traces=32,leaks=exit,reachable=none,quiet=yes", "record", at)
     sites = {}
     for usage in check["usage"]:
@@ -86,7 +86,7 @@ def estimate(program, period, at):
 
 
 def expected(blocks, size, period):
-    """The standard error of an estimate, and how many samples there should be: blocks of equal sizes."""
+    """The standard error of an estimate, and the expected number of samples, as if all blocks had one size."""
     mean = size / blocks
     chance = -math.expm1(-mean / (period << 10))
     return math.sqrt(blocks * (1 - chance) / chance) * mean, blocks * chance

@@ -1,25 +1,25 @@
 #!/usr/bin/env bash
-# Measures the heap profile: its cost on real programs, beside jemalloc's; and its accuracy, site by site, beside the
-# debug heap's exact counts (ci/profile.py). It must survive storms of threads that allocate, use pools and arenas,
-# free each other's blocks, fork, throw, open libraries and take signals (bench/profile/storm.cc).
+# Measures the heap profile. It must survive storms of threads that allocate, use pools and arenas, free each other's
+# blocks, fork, throw, open libraries and take signals (bench/profile/storm.cc). Then a table shows its cost on real
+# programs, beside the cost of jemalloc's profile.
 #
 #   ci/profile.sh [--rounds N] [--programs NAME,...]
-#   ci/profile.sh --accuracy RUNS     only its accuracy, in RUNS runs of each program
-#   ci/profile.sh --storm SECONDS     only the storm, SECONDS under each cache model, beside jemalloc's profiler
-#   ci/profile.sh --quick             the storm for two seconds each: for every day
+#   ci/profile.sh --accuracy RUNS     only its accuracy, site by site, in RUNS runs of each program (ci/profile.py)
+#   ci/profile.sh --storm SECONDS     only the storms, each of SECONDS, in all cache models, and on jemalloc's profiler
+#   ci/profile.sh --quick             only the storms, each of two seconds, for every day
 #   ci/profile.sh --live              the cost of watching a process, and of profiling it while it runs:
 #     published   a load that replaces blocks, with publish=no and without
-#     watched     the same load, alone and watched by `heapwright top` every second
+#     watched     the same load, alone and while `heapwright top` reads its figures twice
 #     parts       the sum of the parts that `top` shows, beside the resident size (python3, perl)
 #     heard       milliseconds until a process has followed an order
 #     profiled    the answer times of a redis, with `heapwright profile PID` and without
-#   ci/profile.sh --guards [...]      instead: the cost of a few blocks between guards (guard=sample): a table, with
-#                                     --rounds and --programs; and the storm with every block guarded, with --storm or
-#                                     --quick
+#   ci/profile.sh --guards [...]      instead of the profile, a few blocks between guards (guard=sample): the table, for
+#                                     --rounds and --programs, or with --storm or --quick the storms with every block
+#                                     guarded
 #
-# The table has time and peak memory, as ratios to heapwright without a profile. For jemalloc, divide its two rows. It
-# takes five minutes on a quiet machine. HEAPWRIGHT_SO measures another library. HEAPWRIGHT_MODELS=percpu:interrupts
-# chooses the storms' cache models, and the actions of their signals.
+# The table has time and peak memory, as ratios to heapwright without a profile. For jemalloc, divide its two rows. The
+# table takes five minutes on a quiet machine. HEAPWRIGHT_SO measures another library. HEAPWRIGHT_MODELS has words like
+# percpu:interrupts: the storms' cache models, and which threads take signals.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup profile
@@ -51,7 +51,7 @@ jemalloc=/usr/lib/$(uname -m)-linux-gnu/libjemalloc.so.2
 
 storms() {
     c++ -O1 -Wall -Wextra -fno-builtin -pthread -o "$SCRATCH/storm" bench/profile/storm.cc -ldl
-    # If threads share caches, a signal handler may interrupt any code of theirs (docs/limits.md).
+    # Only if threads share caches, a handler may allocate in a thread that was allocating (docs/limits.md).
     local model draws=sample=4k
     [ -z "$guards" ] || draws=guard=sample:1
     for model in ${HEAPWRIGHT_MODELS:-auto:signals exclusive:signals percpu:interrupts shared:2:interrupts}; do
@@ -107,8 +107,8 @@ live() {
     alone=$(median <"$SCRATCH/alone") watched=$(median <"$SCRATCH/watched") unpublished=$(median <"$SCRATCH/unpublished")
     printf 'published: %s ns a replacement, %s with publish=no: %s\n' "$alone" "$unpublished" "$(ratio "$unpublished" "$alone")"
     printf 'watched:   %s ns a replacement: %s of alone\n' "$watched" "$(ratio "$alone" "$watched")"
-    # The load's time is too noisy to show the cost. A command that watches requests ten reports a second, but at most a
-    # two-hundredth of the time.
+    # The load's time is too noisy to show the cost. A command that watches requests ten reports a second, or fewer, so
+    # that reports take at most a two-hundredth of the time.
     median <"$SCRATCH/report" | awk '{ share = $1 / 1e8; printf "           a report takes %d us: %.3f %% of the time\n", $1 / 1000, 100 * (share < 0.005 ? share : 0.005) }'
 
     seen() { # PID

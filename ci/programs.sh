@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Real programs (corpus/programs; its prelude says how to write one):
+# Runs real programs (corpus/programs, whose prelude says how to write one):
 #
 #   ci/programs.sh [-v] [--with OPTIONS] [NAME...]
 #                                 under the preload: the same output and exit status as without. -v shows the output
 #   ci/programs.sh check [NAME...]  no false alarms: under `heapwright check` with its defaults no program has
 #                                 an error, and each prints and ends as without it. (Their leaks are their own.)
-#   ci/programs.sh more [NAME...]   the same for 34 more: compilers, interpreters, servers. They need packages
-#                                 of some 700 MB and ten minutes, so CI does not run them
+#   ci/programs.sh more [NAME...]   as `check`, for 34 others: compilers, interpreters, servers. They need packages
+#                                 of some 700 MB and ten minutes, so only ci/deep.sh runs them
 #   ci/programs.sh leaks [NAME...]  a table of their leaks beside valgrind's. If heapwright calls a block
 #                                 lost, valgrind must call it lost, too
 #
@@ -69,7 +69,7 @@ same() { # NAME SIDE OTHER PART...: the parts of both are equal, or the differen
     return $status
 }
 
-# Runs both sides at a time. A preload that does not take effect would pass every comparison.
+# Runs both sides at once. A preload that does not take effect would pass every comparison.
 by_preload() {
     local name=$1 main
     eval "main=$(told "$name" main)"
@@ -81,7 +81,7 @@ by_preload() {
     [ -z "$verbose" ] || cat "$SCRATCH/$name.with"/std{out,err}
     [ -s "$SCRATCH/$name.without/stdout" ] && same "$name" without with status stdout stderr
 }
-# Without the user's settings, which git above all would read.
+# apart NAME SIDE...: runs a side without the user's settings, which git above all would read.
 apart() { mkdir -p "$SCRATCH/$1.reports" "$SCRATCH/$1.home"; side "$@" REPORTS="$SCRATCH/$1.reports" HOME="$SCRATCH/$1.home" GIT_CONFIG_NOSYSTEM=1; }
 by_check() {
     local reports=$SCRATCH/$1.reports

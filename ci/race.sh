@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The race: heapwright against every other available allocator, on the built-in workloads and on real programs; then
-# the project's own targets, with measured values. docs/benchmarks.md explains them.
+# Races heapwright against every other available allocator, on the built-in workloads and on real programs. Then prints
+# the project's own targets, with measured values. docs/benchmarks.md explains both.
 #
 #   ci/race.sh                             everything, 15 rounds (7 of the long): an hour or more of a quiet machine
 #   ci/race.sh --rounds 2 --workloads none only the real programs, quickly
 #   ci/race.sh --only glibc,heapwright,snmalloc
-#   ci/race.sh tools                       instead: the tests of bench's workspace, and a race so small that it measures
-#                                          nothing, from the command to the table of figures
+#   ci/race.sh tools                       instead: the tests of bench's figures, peers and realm, and a race so small
+#                                          that it measures nothing, from the command to the table of figures
 #
 # Options go to `heapwright bench` (see heapwright bench --help). Every run is kept in race.json and shown in race.html,
 # under the target folder's race/, unless RACE_JSON and RACE_HTML name other files.

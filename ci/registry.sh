@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The crates as a registry has them, without the profile that .ci/run sets: what a user gets.
+# Tests the crates as a registry has them, and as a user builds them: without the profile that .ci/run sets.
 #
-# 1. A dry run of publishing, in order: each crate is built from its package alone.
+# 1. A dry run of publishing, in order: each crate but the command is built from its package alone.
 # 2. The command is installed from a registry made of the packages and of the other packages that they need: by name,
 #    without a network, in an empty environment, beside no checkout. It runs a program, names a mistake with a stack
 #    in which no frame is ours, and is no larger than 12 MB.
@@ -19,7 +19,7 @@ cargo metadata --no-deps --locked --format-version 1 | grep -q '"default_run":"h
 rm -rf "$CARGO_TARGET_DIR/registry/package"
 rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/heapwright*
 cargo publish --dry-run --quiet --locked --allow-dirty --workspace --exclude heapwright-cli --target-dir "$CARGO_TARGET_DIR/registry"
-say "ok   each crate is built from its package alone"
+say "ok   each crate but the command is built from its package alone"
 published=$(cargo metadata --no-deps --locked --format-version 1 |
     python3 -c 'import json, sys; print(*(p["name"] for p in json.load(sys.stdin)["packages"] if p["publish"] != []))')
 # shellcheck disable=SC2046 # one word a crate

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Every test of threads, many times, under load: a test that fails once in a thousand runs is a bug.
+# Runs every test of threads many times, under load, because a test that fails once in a thousand runs shows a bug.
 #
 #   ci/repeat.sh [TIMES [WORD...]]     TIMES runs of each row (default: 20); only rows whose name has one of the words
 #   REPEAT_PATIENCE=900                the most seconds for one run of a row; a busy machine is ten times as slow
 #
 # Files under tests/ count if they start threads, fork, or have a collected heap, whose helpers are threads. Unit tests
-# count if their module's files do so, and in heapwright-gc always. Of malloc's suites the programs decide. These suites
-# run in turns under each cache model, unless they name their models themselves. Two busy processes run beside, so that
-# threads are interrupted anywhere. The target folder's repeat/ keeps the output of failed runs.
+# count if their module's files do so, and in heapwright-gc always. A suite of malloc counts if one of its programs does
+# so. Its runs take the cache models in turns, unless the suite names models itself. Two busy processes run beside, so
+# that threads are interrupted anywhere. The target folder's repeat/ keeps the output of failed runs.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup repeat
@@ -23,7 +23,7 @@ preload_library
 HEAPWRIGHT_TEST_LIBRARY=$(dirname "$HEAPWRIGHT_SO")
 export HEAPWRIGHT_TEST_LIBRARY
 
-# The features of ci/test.sh, so that nothing is built twice.
+# Each package's features for its tests.
 declare -A FEATURES=([heapwright]=debug,derive,std,allocator-api2-02,allocator-api2-03,allocator-api2-04
     [heapwright-substrate]=debug [heapwright-gc]=std [heapwright-realm]=derive,std [heapwright-stacks]='' [heapwright-malloc]='')
 THREADS='thread::(spawn|scope|Builder)|pthread_create|std::thread|\bfork\('

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs what the checks need: Debian packages, parts of Rust, tools from crates.io. Prints what it installs. A
-# second run does nothing. Without root, sudo or apt-get it names what is missing, and ends with 1.
+# Installs what the checks need: Debian packages, parts of Rust, tools from crates.io and PyPI. Prints what it installs.
+# A second run does nothing. Without root, sudo or apt-get it names missing packages, and ends with 1.
 #
-#   ci/setup.sh             all that .ci/run and ci/deep.sh need
-#   ci/setup.sh GROUP...    what these scripts of ci/ need; each script calls this when it begins
+#   ci/setup.sh             all groups but `more`, which ci/programs.sh more installs (700 MB)
+#   ci/setup.sh GROUP...    these groups. A script that needs a group calls this when it begins
 #   ci/setup.sh --list      the groups
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -13,7 +13,7 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target} DEBIAN_FRONTEND=noninte
 # something out without it; rust:NAME, a component; target:NAME, a target of Rust; toolchain:NAME[+COMPONENT...];
 # pypi:NAME, in the target folder's tools/python; crate:NAME@VERSION[+FEATURE...], into the target folder's tools/bin.
 C="cc:gcc c++:g++"
-# The C compiler's runtime, and Python's tests, are packages of the versions that this system has.
+# Clang's runtime and Python's tests are packages of the versions that this system has.
 CLANG=$({ clang -dumpversion || apt-cache depends clang | sed -n 's/.*Depends: clang-//p'; } 2>/dev/null | head -n 1 || true)
 CLANG=libclang-rt-${CLANG%%.*}-dev
 PYTHON=$(/usr/bin/python3 -c 'import sys; print("libpython%d.%d-testsuite" % sys.version_info[:2])' 2>/dev/null || true)
@@ -70,7 +70,7 @@ of_programs() { # WAY
         if grep -qE "^# ways:.* $1( |\$)" "$file"; then sed -n 's/^# needs: *//p' "$file"; fi
     done | tr '\n' ' '
 }
-# Prints nothing if the first Python has its tests.
+# Prints the package of Python's tests, or nothing if the first python3 on PATH has its tests.
 python_tests() { python3 -c 'import test.test_json, test.test_dict' 2>/dev/null || echo "$PYTHON"; }
 words_of() { # GROUP
     case $1 in

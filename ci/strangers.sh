@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Other projects' tests of malloc's public interface, on heapwright. Each test runs first on the plain system, then
-# preloaded in every mode. A test that passes on glibc and not on heapwright is a failure, unless
-# corpus/strangers/differences.txt has a line with the reason. The sources are Debian's source packages, fetched into
-# target/strangers. docs/verification.md names the tests that run or are left out.
+# Runs other projects' tests of malloc's public interface on heapwright. Each test runs first on the plain system, then
+# preloaded, under three cache models and in debug mode. A test that passes on glibc and not on heapwright is a failure,
+# unless corpus/strangers/differences.txt has a line with the reason. The sources are Debian's source packages, fetched
+# into the target folder's strangers/. docs/verification.md names the tests that run or are left out.
 #
 #   ci/strangers.sh                        all suites: an hour and a half, or less
 #   ci/strangers.sh glibc python           these suites
-#   ci/strangers.sh glibc:tst-malloc       this test; a pattern such as 'perl:op/s*' is one too
+#   ci/strangers.sh glibc:tst-malloc       this test, or those of a pattern such as 'perl:op/s*'
 #   ci/strangers.sh -l [SUITE...]          what would run
 #
 # A run passes if its command exits with 0 within its time and debug mode reports nothing. When the time is over, the
-# stacks of all its processes go into its log before they are ended.
+# stacks of the run's first eight processes go into its log, before all are ended.
 #
 # corpus/strangers/SUITE.sh defines suite_SUITE, which fetches and builds, and registers each test by
 #   add NAME SECONDS COMMAND     the command is bash's, run in a folder of its own
@@ -32,7 +32,7 @@ NAMES=() SECONDS_OF=() COMMANDS=() SUITE_OF=()
 add() { SUITE_OF+=("$SUITE"); NAMES+=("$1"); SECONDS_OF+=("$2"); COMMANDS+=("$3"); }
 
 # --- one run -----------------------------------------------------------------
-# stacks SESSION: prints the stacks of every thread of every process in the session.
+# stacks SESSION: prints the stacks of every thread of the session's first eight processes.
 stacks() {
     local process
     for process in $(pgrep -s "$1" | head -8); do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The sweep: entry points times sizes times patterns under heapwright and other allocators, in turns, by one thread
+# Measures each entry point at each size in each pattern, under heapwright and other allocators in turns, by one thread
 # and by 2 and 8. So no size and no entry point hides a cliff (bench/sweep; docs/benchmarks.md explains the results).
 #
 #   ci/sweep.sh                            all, 3 rounds: about four minutes
@@ -7,11 +7,11 @@
 #   ci/sweep.sh --threads 1 --cells '^(malloc|new.*) (300|600)$' --rounds 9
 #   ci/sweep.sh --with mine=/opt/lib/libmine.so --only heapwright,mimalloc,mine
 #   ci/sweep.sh --with heapwright-before=/tmp/before.so     another build: a column, but no peer
-#   ci/sweep.sh --quick                    an instant a cell, without peers: verifies only that all runs
+#   ci/sweep.sh --quick                    an instant a cell, beside glibc alone: verifies only that all runs
 #
 # Prints the targets with the measured figures, the worst cells, and tables; the target folder's sweep/ gets every cell
-# with its rounds. Several threads get three times as many rounds, because other work disturbs these more.
-# Ends with 1 if a figure is missed. Wants a quiet machine. HEAPWRIGHT_SO measures another library.
+# with its rounds. Runs with several threads get three times as many rounds, because other work disturbs them more.
+# Ends with 1 if a figure is missed. Needs a quiet machine. HEAPWRIGHT_SO measures another library.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup sweep

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# All tests: builds the preload library alone, as it is shipped, then runs the workspace's tests: unit, property and
+# Builds the libraries and the launcher as they are shipped, then runs the workspace's tests: unit, property and
 # conformance tests, and examples in the documentation.
 #
 #   ci/test.sh                 all
-#   ci/test.sh models          malloc's suite under shared and per-CPU caches
-#   ci/test.sh WORDS...        `cargo test WORDS...` with that library
+#   ci/test.sh models          those of malloc's suite that depend on the cache model, with shared and per-CPU caches
+#   ci/test.sh WORDS...        `cargo test WORDS...` with these libraries
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup test
@@ -23,7 +23,7 @@ fi
 
 status=0
 run() { say "test $*"; cargo test --locked --no-fail-fast "$@"; }
-# The tests of malloc's suite that depend on the cache model. (Threads meet in two caches; tests/caches.rs tries others.)
+# Runs tests of malloc's suite that depend on the model. (shared:2: threads must meet. tests/caches.rs tries others.)
 under() { # MODEL
     local status=0
     export HEAPWRIGHT_TEST_CACHE=$1

@@ -1,8 +1,8 @@
-"""What ci/corpus.sh and ci/leaks.sh share, and the misuse corpus: reads the programs' first lines, builds and
-runs them, and judges. corpus/README.md says how a program is written; ci/corpus.sh what is asked.
+"""The judge of the misuse corpus, and what ci/leaks.sh shares with it: reads the programs' first lines, builds and
+runs the programs. corpus/README.md says how a program is written; ci/corpus.sh says what must be found.
 
-    a program   (name, path, words of its first lines); built bad and as its twin, once, under a name that has a
-                hash of its contents in it
+    a program   (name, path, keys of its first lines); built once as the bad program and once as its twin, under
+                names with a hash of the contents
     a run       status, output and error output of one program with one of its sizes
     a verdict   (ok, FAIL, miss or blind; pass; bad, twin or right; name and size; words)
 """
@@ -24,8 +24,8 @@ import threading
 
 TARGET, SCRATCH = os.environ["CARGO_TARGET_DIR"], os.environ["SCRATCH"]
 JOBS = int(os.environ.get("JOBS", 2))
-# Seconds of processor time that a run may use, which do not depend on what else the machine does; and by the clock,
-# for what waits for ever.
+# The most seconds of a run: of processor time, which does not depend on other work of the machine, and by the clock,
+# for programs that wait for ever.
 PATIENCE, WAIT = 20, 300
 
 Program = collections.namedtuple("Program", "name path keys")
@@ -33,7 +33,7 @@ Run = collections.namedtuple("Run", "status out err")
 
 
 def head(path):
-    """The keys of a source's first lines; of `leaks` all lines."""
+    """The keys of a source's first lines. `leaks` may have several lines."""
     keys = {}
     with open(path) as file:
         for line in file:
@@ -69,7 +69,7 @@ def chosen(all_programs, names):
 
 
 def compile_to(source, out, sanitizer, flags):
-    """One program, with -DBAD (--cfg bad) among the flags or not; what the compiler says if it fails."""
+    """Compiles one program. `flags` may have -DBAD (--cfg=bad for Rust). Returns the compiler's error, or nothing."""
     environment = dict(os.environ, RUSTC_BOOTSTRAP="1" if sanitizer else "0")
     if source.endswith(".rs"):
         flags = ["--cfg=bad" if flag == "-DBAD" else flag for flag in flags]
@@ -95,7 +95,7 @@ def compile_to(source, out, sanitizer, flags):
 
 @functools.cache
 def tools():
-    """What all programs depend on."""
+    """What all programs depend on, as a part of each hash."""
     said = [subprocess.run([tool, "--version"], capture_output=True, text=True).stdout for tool in ("cc", "c++", "rustc")]
     shared = [open(f"corpus/{name}").read() for name in ("corpus.h", "corpus.rs", "reads/reads.h")]
     return "\n".join([inspect.getsource(compile_to), *shared, *said])
@@ -103,7 +103,7 @@ def tools():
 
 def built(program, kind, cache, sanitizer=None):
     """The path of a program, compiled unless that was done, and what the compiler said."""
-    # Those of corpus/reads are in one file.
+    # Programs of corpus/reads are several to a file.
     name = os.path.basename(program.path) if "/reads/" in program.path else program.name
     flags, plugin = program.keys.get("flags", ""), program.keys.get("plugin")
     with open(program.path) as file:
@@ -126,7 +126,7 @@ def built(program, kind, cache, sanitizer=None):
 
 
 def run(command, prefix="", patience=PATIENCE, **settings):
-    """A command, behind a shell's text and with variables."""
+    """Runs a command with these variables, behind `prefix`, a shell's text."""
     words = [f"{name}={value}" for name, value in settings.items()]
     folder = f"{SCRATCH}/in-{threading.get_ident()}"
     os.makedirs(folder, exist_ok=True)
@@ -169,8 +169,8 @@ OPTIONS = {
     "full-never": "mode=hardened:full,guard=never",
 }
 HARDER = ["never", "little", "plain"]
-# What --without proves: of a detection the options, and the programs (as HEADING, or HEADING+guard and HEADING+bounds for
-# those which need them) that no other detection finds. The options keep a neighbour from helping: guards see writes, too.
+# What --without proves: for each detection, options, and the programs that no other detection then finds (HEADING, or
+# HEADING+guard and HEADING+bounds for programs that need these). The options keep out guards, which also see writes.
 WITHOUT = {
     "double-free": ("mode=debug,guard=never", "double-free realloc-after-free"),
     "fill": ("mode=debug,guard=never", "write-after-free"),
@@ -180,7 +180,7 @@ WITHOUT = {
     "mismatch": ("mode=debug", "allocator-mismatch"),
     "size": ("mode=debug", "size-mismatch alignment-mismatch"),
 }
-# What AddressSanitizer calls it. (It says SEGV or BUS of addresses where it has no shadow.)
+# AddressSanitizer's words for each heading. (It says SEGV or BUS of addresses where it has no shadow.)
 ASAN = {
     "double-free": "attempting double-free", "invalid-free": "attempting free on address|SEGV|BUS",
     "interior-free": "attempting free on address", "size-mismatch": "new-delete-type-mismatch",
@@ -196,7 +196,7 @@ def rows(asan):
         if "/right/" in program.path:
             program.keys["finds"] = "right"
         yield program
-    # Some to a file: a line `// read: NAME HEADING function|loop` before each. The name is the file's argument.
+    # A file of reads has several programs, each behind a line `// read: NAME HEADING function|loop`; NAME selects it.
     has_python = os.path.exists(sysconfig.get_paths()["include"] + "/Python.h") and not asan
     if not has_python and not asan:
         print("no Python.h: the reads of Python's extension are left out")
@@ -247,7 +247,7 @@ class Corpus:
             yield "FAIL" if done.status or b"Sanitizer" in done.err else "ok", "asan", "twin", label, last(done) if done.status else ""
 
     def without(self, program, heading, label, arguments, prefix, paths):
-        """Only what is found with the detection says something without it."""
+        """The bug must be found with the detection, and missed without it. What neither finds has no verdict."""
         options = WITHOUT[self.detection][0]
         found = []
         for more in ("", f",detect=-{self.detection}"):
@@ -271,7 +271,7 @@ class Corpus:
             settings = {"LD_PRELOAD": library(program), "HEAPWRIGHT": OPTIONS[each]}
             if "bad" in paths:
                 wrong = unlike(program, heading, arguments, run([paths["bad"], *arguments], prefix, **settings))
-                # Of reads by loops the default must find nine in ten of what guard=all finds.
+                # A read by a loop may be missed, but not by the default alone. (See "nine in ten" below.)
                 missed = each.startswith("loop") and not found_by_all
                 yield "ok" if not wrong else "miss" if missed else "FAIL", each, "bad", label, wrong and f"{heading}: {wrong}"
                 found_by_all |= each == "loop-all" and not wrong
@@ -279,7 +279,7 @@ class Corpus:
             yield "FAIL" if wrong else "ok", each, "right" if heading == "right" else "twin", label, wrong
 
     def plain(self, twin, arguments, prefix):
-        """What the right program does without us: once for each build."""
+        """The run of a twin without heapwright, once for each build and arguments."""
         key = (twin, *arguments)
         if key not in self.plain_runs:
             self.plain_runs[key] = run([twin, *arguments], prefix)
@@ -317,7 +317,7 @@ def unlike(program, heading, arguments, done):
 
 
 def harmed(plain, done):
-    """Why a right program did something else than it does without us; nothing if it did not."""
+    """How a right program's run differs from `plain`, its run without heapwright; nothing if it does not."""
     if done.status != plain.status:
         return f"status {done.status}: {last(done)}"
     if said := re.search(rb"heapwright:.*", done.err):
@@ -365,13 +365,13 @@ def main(words):
     if asked.names:
         all_rows = chosen(all_rows, asked.names)
     if action == "hardened":
-        # (The twins of reads would say nothing that the others do not.)
+        # (Twins of reads prove nothing that the other twins do not.)
         all_rows = [p for p in all_rows if not is_in(p, "reads")]
     if action == "without":
         all_rows = [p for p in all_rows if depends(p, WITHOUT[asked.without][1])] or sys.exit(f"no program depends on {asked.without}")
 
     corpus = Corpus(action, asked.without, passes)
-    # Those of one file are built once, before two workers would do it at a time.
+    # Programs of one file are built here, because two workers would build them at the same time.
     for program in {p.path: p for p in all_rows if is_in(p, "reads")}.values():
         for kind in ("bad", "twin"):
             corpus.built(program, kind)
@@ -396,7 +396,7 @@ def main(words):
         if loops:
             print(f"reads by loops: found {by_default} of {loops} by default, {count('ok', 'loop-all', 'bad')} by guard=all, "
                   f"twins reported {of('FAIL', 'loop', 'twin')} and {of('FAIL', 'loop-all', 'twin')}")
-        # (A few alone prove nothing about nine in ten.)
+        # (Fewer than 20 prove nothing about nine in ten.)
         if loops >= 20 and by_default * 10 < loops * 9:
             sys.exit("corpus: nine in ten must be found")
         for each in HARDER:

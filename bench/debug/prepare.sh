@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# prepare.sh WORK full|quick: makes the inputs of the real programs that measure the debug mode, the same ones on each
-# machine. Prints a line for each, with tabs: NAME STDIN [NAME=VALUE...] COMMAND [ARGUMENT...]. The programs are those of
-# the race (bench/programs), smaller or larger. A program that is not installed gets a line on stderr.
+# prepare.sh WORK full|quick: makes the inputs of the real programs that measure the debug mode and `heapwright check`,
+# the same on each machine. Prints a line for each, with tabs: NAME STDIN [NAME=VALUE...] COMMAND [ARGUMENT...]. These
+# seven programs are also in the race (bench/programs). A program that is not installed gets a line on stderr.
 set -euo pipefail
 
 [ $# -eq 2 ] || { echo "usage: prepare.sh WORK full|quick" >&2; exit 2; }

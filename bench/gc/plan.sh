@@ -3,8 +3,8 @@
 #   smallest heap of each collector ---- the larger one, times 1.5, 2 and 3: the limit of all
 #   heapwright | with generations | bdwgc that marks with one thread | bdwgc        in turns
 #
-# In its second column bdwgc marks with as many threads as there are processors. It has its best setup: the smallest heap
-# of all ways to grow (WAYS), and at each limit the fastest way.
+# In its second column bdwgc marks with as many threads as there are processors. (The first is of gcbench, splay and
+# strings alone.) Its smallest heap is that of the first or last of WAYS; at each limit it grows in the fastest of WAYS.
 
 # The ways in which bdwgc's heap grows: its share of the limit at the start, and GC_free_space_divisor.
 WAYS=(begin=100 begin=50 begin=0 'begin=0 divisor=10')
@@ -33,7 +33,7 @@ gc_begin() {
 }
 
 smallest() { "$MADE/figures" smallest $quick "$LAUNCHER" "$@"; }
-# The way in which bdwgc is fastest: the better of two runs counts, but a run that exhausts its memory comes last.
+# Prints the fastest of WAYS for bdwgc, by the better of two runs. A way with a run that exhausts its memory comes last.
 fastest_way() { # COMMAND...
     local way wall
     for way in "${WAYS[@]}"; do
@@ -98,8 +98,8 @@ section_fillers() {
     each fillers '1 2 8' '' depth=11
 }
 
-# Dropped objects, in a heap of 128 MiB, in each collector's fastest setup. Ours collects when all of it is used, or each
-# 4 MiB, as by default: this keeps the memory in the caches.
+# Dropped objects, in a heap of 128 MiB. bdwgc grows in its fastest way. Ours collects when all of the heap is used, or
+# after each 4 MiB, as by default: this keeps the memory in the caches.
 section_garbage() {
     local kind size row words
     for kind in traced leaf; do
@@ -127,7 +127,7 @@ section_scaling() {
     for door in heapwright ${HAS_BDWGC:+bdwgc}; do
         planned scaling "$door" '2 threads one heap' 0 - "$PROGRAMS/scaling-$door" ${words[@]+"${words[@]}"} how=threads count=2
         planned scaling "$door" '2 processes' 0 - "$PROGRAMS/scaling-$door" ${words[@]+"${words[@]}"} how=processes count=2
-        # (Another sum, so a separate row.)
+        # (One thread computes another sum, so it has a row of its own.)
         planned scaling "$door, alone" '1 thread' 0 - "$PROGRAMS/scaling-$door" ${words[@]+"${words[@]}"} how=threads count=1
     done
     run_plan 7

@@ -57,7 +57,7 @@ section_arenas() {
     for shape in u32 layout; do row arenas $shape ARENAS arena $shape "$(of 20000000)"; done
     run_plan 9
 }
-# Half-empty maps.
+# The maps are half empty.
 section_maps() {
     local operation count rounds
     for operation in insert get remove iterate; do
@@ -84,7 +84,7 @@ section_resident() {
 }
 
 counted() { valgrind --tool=callgrind --callgrind-out-file=/dev/null "$@" 2>&1 | sed -n 's/.*Collected : *//p'; }
-# Instructions of a pair: the difference of two runs, divided by the difference of their pairs. Of a call: ci/golden.sh.
+# A pair's instructions: the difference of two runs, divided by the difference of their pairs. (Calls: ci/golden.sh.)
 section_instructions() {
     local contender column program name few many path branches mean
     [ "$(uname -m)" = x86_64 ] || { say "skip: instructions are counted on x86-64"; return; }

@@ -12,7 +12,7 @@ inputs_in() {
 missing() { printf 'prepare.sh: %s is left out: %s\n' "$1" "$2" >&2; }
 have() { command -v "$1" >/dev/null; }
 
-# generated KIND COUNT FILE: makes an input, unless it is newer than its makers.
+# generated KIND COUNT FILE: makes an input, unless it is newer than generate.pl and prepare.sh.
 generated() {
     local file=$WORK/$3
     [ "$file" -nt "$INPUTS/generate.pl" ] && [ "$file" -nt "$INPUTS/prepare.sh" ] && return

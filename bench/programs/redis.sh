@@ -1,6 +1,6 @@
 #!/bin/sh
-# redis.sh COMMANDS [REQUESTS]: one redis server gets a fixed list of commands through a socket. For the debug mode it then
-# gets REQUESTS commands of redis-benchmark, 16 at a time. Then it shuts down.
+# redis.sh COMMANDS [REQUESTS]: one redis server gets a fixed list of commands through a socket. With REQUESTS (for the
+# debug mode and `check`) it then gets so many of each command of redis-benchmark, 16 at a time. Then it shuts down.
 #
 # Without REQUESTS this script becomes the server (exec), so the measurements are the server's. The client runs beside it
 # without the preload (in debug mode: with the library in fast mode). It only copies the prepared file into the socket.
@@ -8,7 +8,7 @@
 # `heapwright check` adopts leftover processes, and would count the clients where a plain run does not.
 #
 # Debian's redis is linked with jemalloc, which a run without a preload would measure as "glibc". So the script then
-# preloads the C library itself: its malloc precedes jemalloc's.
+# preloads the C library itself, whose malloc then precedes jemalloc's.
 #
 # redis-benchmark writes random data to a separate database. Only the other database is shown.
 commands=$1 requests=${2:-}

@@ -1,5 +1,5 @@
-"""The judge of corpus/hardened: runs its programs under one allocator after the other and prints what was
-caught, by group. Called by ci/hardened.sh; corpus/hardened/README.md defines the words.
+"""The judge of corpus/hardened, for ci/hardened.sh: runs the programs under each allocator, and prints by group how
+many were caught. corpus/hardened/README.md defines the words.
 
     judge.py MISUSE [--warm] [--right] [--groups G,...] [--jobs N] [--missed] [--json FILE]
                 [--check FILE] --under NAME=[VAR=VALUE ...][LIBRARY] ...
@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 PATIENCE = 30
-# A line of an allocator that says what is wrong. (A shell says nothing here: there is none.)
+# A line of an allocator that says what is wrong.
 NAMED = re.compile(rb"heapwright: (?!option)|fatal allocator error|Scudo ERROR|mimalloc: error|free\(\)|malloc\(\)|realloc\(\)|"
                    rb"double free|corrupt|Check '|snmalloc|munmap_chunk|invalid pointer|Abort")
 OURS = re.compile(rb"^(begin|survived|end|harm: .*|harmless: .*|a wrong answer|no memory)$")
@@ -59,7 +59,7 @@ def judge_bad(output, status):
         elif report is None and NAMED.search(line):
             report = (stage, line.decode(errors="replace").strip())
     said = report[1] if report else ""
-    # Where it was stopped: by the first report of heapwright, which may go on, or by its end.
+    # The stage at which the program was stopped: by heapwright's first report (it may go on), or by its end.
     stopped = None
     if report and "heapwright: " in said:
         stopped = report[0]
@@ -83,7 +83,7 @@ def judge_bad(output, status):
 
 
 def judge_right(output, status):
-    """Empty if the right twin did what it should."""
+    """What a right twin did wrong; empty if nothing."""
     if output == b"begin\nsurvived\nend\n" and status == 0:
         return ""
     other = [line for line in output.split(b"\n") if line and line not in (b"begin", b"survived", b"end")]
@@ -113,7 +113,7 @@ def parsed(under):
 
 
 def table(results, rows, order, title):
-    """A row a group, a column an allocator: caught at once + late + harmless of all."""
+    """Prints a row for each group, with a column for each allocator: caught at once + late (+ harmless)."""
     print(f"\n{title}: at once + late (+ harmless)\n")
     print("| group | variants | " + " | ".join(order) + " |")
     print("|---|---|" + "---|" * len(order))
@@ -196,7 +196,7 @@ def main():
 
 
 def at_least(path, warmth, sums, total):
-    """Compares with the lines `NAME cold|warm PERCENT` of a file: how much must be stopped."""
+    """Whether at least the PERCENT of the file's lines `NAME cold|warm PERCENT` are stopped."""
     good = True
     with open(path) as file:
         for line in file:

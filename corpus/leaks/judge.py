@@ -16,7 +16,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 
-# reach: definite, indirect, possible or reachable; with_*: what was lost with it, None where the tool does not
+# reach: definite, indirect, possible or reachable; with_*: what was lost with the block, None if the tool does not
 # say; frames: innermost first.
 Leak = collections.namedtuple("Leak", "reach blocks bytes with_blocks with_bytes frames")
 Frame = collections.namedtuple("Frame", "function file line object address", defaults=("", 0))
@@ -41,8 +41,8 @@ def heapwright(path):
 
 
 def functions_of(frame):
-    """The functions at a place, those that were inlined there first."""
-    # As valgrind names it: the file that a link leads to.
+    """The functions at a place; inlined functions come first."""
+    # The module is the file that a link leads to, as in valgrind's reports.
     module = os.path.basename(os.path.realpath(frame["module"])) if frame["module"] else ""
     for f in frame["functions"] or [{}]:
         yield Frame(f.get("name") or "", os.path.basename(f.get("source") or ""), f.get("line") or 0, module, int(frame["address"], 0))
@@ -63,7 +63,7 @@ def lsan(path):
 
 
 def valgrind(path):
-    """memcheck's XML. A process that was killed leaves it without an end."""
+    """memcheck's XML. A killed process leaves a file without an end."""
     leaks, errors = [], []
     for block in re.findall(r"<error>.*?</error>", open(path, errors="replace").read(), re.S):
         error = ElementTree.fromstring(block)
@@ -132,7 +132,7 @@ def place(leak, source):
 
 
 def judge(tool, program, size, bad, leaks, errors, status):
-    """What is wrong with a report, in words; and how many definite leaks were right, of how many."""
+    """The faults of a report, in words; the number of definite leaks that were right; and the number expected."""
     wrong, right, explained = [], 0, set()
     expected = list(expectations(program, size)) if bad else []
     for e in expected:
@@ -170,7 +170,7 @@ class Corpus:
         self.tool, self.corpus = tool, corpus
         self.cache = f"{corpus.TARGET}/corpus-leaks"
         os.makedirs(self.cache, exist_ok=True)
-        # Of each run: definite leaks that were right, those asked for, whether it is a twin, and whether it is wrong.
+        # For each run: definite leaks that were right, those expected, whether it is a twin's, whether it is wrong.
         self.runs, self.disagreed = [], set()
 
     def run(self, program, out, command):
@@ -234,14 +234,14 @@ def corpus_main(words):
 # Real programs.
 
 ALLOCATORS = re.compile(r"^(malloc|calloc|realloc|reallocarray|free|aligned_alloc|posix_memalign|memalign|valloc|operator new.*|_Zn.*|hw_.*)$")
-# Frames that are compared: a place in a program, and not each way there. Of thousands of leaks a stray word hides
-# one or the other, in either tool, from run to run.
+# The number of frames that are compared: enough for a place in a program, and not each way there. Among thousands of
+# leaks, stray words hide a few from either tool, others in each run.
 DEPTH = 5
 
 
 def chain(leak):
-    """Where a block was allocated, without the allocator's own: a name, a file and an address for each frame.
-    Functions that were inlined into one have its address; the outermost name stays."""
+    """The place that allocated a block, without the allocator's frames: a name, a file and an address for each frame.
+    Inlined functions have the address of the function around them, whose name stays."""
     frames = []
     for f in leak.frames:
         if f.object.startswith(("libheapwright", "vgpreload")) or ALLOCATORS.match(f.function):
@@ -253,8 +253,8 @@ def chain(leak):
 
 
 def same(a, b):
-    """Whether two chains are one. Files lie at other addresses in each run, but what is between two frames of one
-    file stays; names count where both have one, and where a file is alone in a chain there is nothing else."""
+    """Whether two chains are of one place. Files lie at other addresses in each run, but the distance between two
+    frames of a file stays; a file's only frame fits any. Frames without addresses are compared by name."""
     seen = {}
     for (name, object_, address), (other_name, other_object, other_address) in zip(a, b):
         if object_ and other_object and object_ != other_object:
@@ -268,9 +268,9 @@ def same(a, b):
 
 
 def compare(name, folder):
-    """A row of the table, and what only we report. A block that we call definitely lost and valgrind calls lost in
-    another way is lost all the same: which block of several counts as the first, and whether a word that calls have
-    left on the stack counts as a pointer, are matters of the tool."""
+    """Prints a row of the table, and the blocks that only we report. If valgrind calls a block lost in another way, it
+    counts as reported: tools differ in which of several blocks is the first, and whether a word that calls have left
+    on the stack is a pointer."""
     def lost(read, ending):
         found = [read(file) for file in sorted(glob.glob(f"{folder}/*.{ending}"))]
         return [l for leaks, _ in found for l in leaks if l.reach != "reachable"], [e for _, errors in found for e in errors]

@@ -3,8 +3,8 @@
     dry_run.py ACTION.YML FOLDER [NAME=VALUE ...]     inputs, and github.event_name and the like
 
 Shell steps run in the current folder with the runner's variables and files, which lie in FOLDER. A step that uses
-another action is printed with its inputs. Ends with the exit code of the first step that fails. An unknown feature (a
-function in an expression, an unknown name) is an error, so that tests cover all features that the action uses.
+another action is printed with its inputs. Ends with the exit code of the first step that fails. An unknown feature (for
+example a function in an expression) is an error, so that tests cover all features that the action uses.
 """
 
 import os

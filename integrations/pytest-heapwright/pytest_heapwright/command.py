@@ -14,7 +14,7 @@ ROLE = "HEAPWRIGHT_PYTEST"
 
 
 def find(asked):
-    """The path of the command. UsageError where there is none."""
+    """The path of the command. UsageError if there is none."""
     name = asked or os.environ.get("HEAPWRIGHT_COMMAND") or "heapwright"
     path = shutil.which(name)
     if path is None:
@@ -25,8 +25,8 @@ def find(asked):
 
 
 def environment():
-    """This process's environment, in which a program is not checked. With the library and another mode it leaves no
-    record; without the library `check` would report it as unchecked."""
+    """This process's environment, changed so that a program is not checked. With the library in another mode the
+    program leaves no record; without the library `check` would report it as unchecked."""
     return {key: value for key, value in os.environ.items() if key != ROLE} | {"HEAPWRIGHT": "mode=fast"}
 
 

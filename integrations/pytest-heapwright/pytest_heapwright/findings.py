@@ -21,7 +21,7 @@ class Report:
         self.json = json.loads(command.output([*arguments, path]))
 
     def errors(self):
-        """Each error by what tells it from others of the process."""
+        """The errors, each under a key that no other error of the run has."""
         pid = self.json["processes"][0]["pid"]
         return {f"{pid}/{error['here']['ns']}/{error['here']['sequence']}/{error['kind']}": error for error in self.json["errors"]}
 
@@ -68,7 +68,7 @@ class Report:
 
 
 def difference(before, after):
-    """What `after` has more of than `before`, as `Report.lost` has them, the most first."""
+    """By how much `after` exceeds `before`, both from `Report.lost`, for each stack; the most bytes first."""
     more = []
     for key, (blocks, size, leak) in after.items():
         had_blocks, had_size, _ = before.get(key, (0, 0, None))

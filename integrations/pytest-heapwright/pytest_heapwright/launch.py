@@ -52,15 +52,15 @@ def run(heapwright, arguments, kept, suppressions, only_marked):
 
 
 def outside(heapwright, state, suppressions):
-    """What was found and is in no test's failure, in words."""
+    """The lines of the findings that are in no test's failure."""
     records = os.path.join(state, RECORDS)
     if not os.path.isdir(records):
-        return []  # It did not begin: the command has said why.
+        return []  # The run did not begin, and the command has said why.
     try:
         with open(os.path.join(state, TOLD), encoding="utf-8") as file:
             told = set(json.load(file))
     except OSError:
-        told = set()  # It did not come to its end.
+        told = set()  # The checked process did not come to its end.
     lines = []
     for record in Folder(records).with_findings():
         report = findings.Report(heapwright, record.path, suppressions)

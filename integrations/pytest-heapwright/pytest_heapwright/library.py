@@ -1,6 +1,6 @@
 """The functions of the preloaded library (include/heapwright.h), by ctypes.
 
-Structs of this version: the library fills as much of one as it knows and says how much that is.
+The structs are this version's. The library fills as much of a struct as it knows, and returns that size.
 """
 
 import ctypes
@@ -28,7 +28,7 @@ class Statistics(ctypes.Structure):
 
 
 class Library:
-    """What is preloaded. RuntimeError where it is not heapwright."""
+    """The preloaded library. RuntimeError if it is not heapwright."""
 
     def __init__(self):
         self.symbols = ctypes.CDLL(None)
@@ -45,11 +45,11 @@ class Library:
         self.symbols.free.argtypes = [ctypes.c_void_p]
 
     def lost(self):
-        """Blocks and bytes of the process that nothing leads to, after a garbage collection: cycles of Python objects
-        that wait for one are no leaks. None where no check was possible."""
+        """The number of lost blocks, and their bytes, after a garbage collection, because cycles of Python objects are
+        no leaks. None if no check was possible."""
         gc.collect()
         found = LeakCheck()
-        for _ in range(2):  # The first may have met another one.
+        for _ in range(2):  # The first check fails if another is running.
             if self.symbols.hw_check_leaks(ctypes.byref(found), ctypes.sizeof(found)):
                 return (
                     found.definite.blocks + found.indirect.blocks,

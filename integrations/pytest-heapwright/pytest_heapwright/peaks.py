@@ -1,10 +1,10 @@
-"""The most bytes that each test with a limit of memory held at once: a run of its own, in which the library counts.
+"""The most bytes that each test with a limit of memory held at once, measured in a separate run of pytest.
 
 The debug heap has no exact peak, and its quarantined blocks, guards and checks do not count for a limit. So the checked
 process runs pytest once more, not in debug mode and with these tests alone.
 
-The library keeps one peak, the process's, and never sets it back. So before a test a block lifts the live bytes above
-the old peak: then each further byte is a new peak. Nobody touches the block, so it takes addresses and no memory.
+The library keeps one peak for the process, and never sets it back. So before each test a block lifts the live bytes
+above the old peak: then each further byte is a new peak. The block is not touched, so it takes addresses and no memory.
 """
 
 import json
@@ -52,7 +52,7 @@ class Measured:
 
 
 def measure(heapwright, state, arguments):
-    """Runs the measured process. Returns the peaks by node id. UsageError where it leaves none."""
+    """Runs the measured process. Returns the peaks by node id. UsageError if it writes none."""
     results = os.path.join(state, "peaks.json")
     log = os.path.join(state, "peaks.log")
     environment = command.environment()

@@ -1,13 +1,13 @@
 """The checked process: looks for findings after each test, and fails tests with findings.
 
     setup, call, teardown   pytest's; the reports are held back
-    errors                  are there new findings in the records?         (reads what was appended)
+    errors                  are there new findings in the records?         (reads only new entries)
     leaks                   are more bytes lost than before the test?      (a leak check: see the README for its time)
     memory                  was the peak above the limit?                  (measured before, in a process of its own)
-    reports                 the one of the call fails if something was found; all are given to pytest
+    reports                 pytest gets all; the report of the call fails if there is a finding
 
-A look comes behind the teardown, because a fixture may free blocks there. It is also the look before the next test: a
-test costs one leak check.
+The leak check comes after the teardown, because a fixture may free blocks there. Its result is also the result before
+the next test, so a test costs one leak check.
 """
 
 import json
@@ -55,7 +55,7 @@ class Checked:
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         looks_for_leaks = not self.only_marked or item.get_closest_marker("limit_leaks")
         looks_for_errors = not self.only_marked or item.get_closest_marker("no_heap_errors")
-        self.folder.with_findings()  # What came before is not this test's.
+        self.folder.with_findings()  # Earlier findings are not this test's.
         before = (self.lost or self.library.lost()) if looks_for_leaks else None
         reports = runtestprotocol(item, log=False, nextitem=nextitem)
         found = []
@@ -119,7 +119,7 @@ class Checked:
 
 
 def limit(item, name):
-    """What a marker limits a test to, in bytes; None without one. UsageError where it says no size."""
+    """A marker's limit in bytes; None without the marker. UsageError if its argument is no size."""
     marker = item.get_closest_marker(name)
     if marker is None:
         return None
@@ -139,8 +139,8 @@ def shown(groups, word):
 
 
 def fail(item, reports, text):
-    """Makes a test's reports say that it failed. A test that failed anyway gets a section; for one that is expected to
-    fail, a finding is that failure."""
+    """Makes a test's reports say that it failed. A test that failed anyway gets a section. If a test is expected to
+    fail, the finding is the expected failure."""
     calls = [report for report in reports if report.when == "call"]
     report = calls[0] if calls else reports[0]
     is_unexpected_pass = report.outcome == "failed" and str(report.longrepr).startswith("[XPASS(strict)]")
