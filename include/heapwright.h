@@ -324,7 +324,7 @@ typedef struct hw_arena hw_arena;
 typedef struct hw_gc_heap hw_gc_heap;
 
 /**
- * A heap of its own: blocks that live and die together. Make one with hw_heap_new.
+ * A first-class heap: its blocks can be freed all at once. Make one with hw_heap_new.
  */
 typedef struct hw_heap hw_heap;
 
@@ -1357,7 +1357,7 @@ extern "C" {
 #endif /* __cplusplus */
 
 /**
- * Makes a heap of its own. Any thread may use it, and several at once.
+ * Makes a first-class heap. Any thread may use it, and several at once.
  *
  * Returns NULL with errno ENOMEM if there is no memory.
  */

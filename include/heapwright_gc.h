@@ -24,17 +24,18 @@
  *  5. Safepoints. An attached thread soon allocates, polls, or leaves (hw_gc_leave); otherwise all
  *     others wait for it. A mutator belongs to one thread; a thread has one in each heap.
  *  6. Freeing. The runtime's free reads no other object, and allocates nothing.
- *  7. Moving. On a heap with compact, or when the program calls hw_gc_compact: only handles and reported slots
- *     (hw_gc_mark_slot, hw_gc_mark_range, weak ones) lead to an object that may move, if the program uses it
- *     afterwards. A slot holds a reference, NULL, or a word that is no object's address, as long as its
- *     object lives. An object stays in place if hw_gc_mark reports it, if a scanned stack may lead to it, or
+ *  7. Moving. On a heap with compact, or when the program calls hw_gc_compact, hw_gc_compact_all or
+ *     hw_gc_ask_compact: only handles and reported slots (hw_gc_mark_slot, hw_gc_mark_range, weak ones) lead
+ *     to an object that may move, if the program uses it afterwards. A slot holds a reference, NULL, or a
+ *     word that is no object's address, as long as its object lives. An object stays in place if hw_gc_mark reports it, if a scanned stack may lead to it, or
  *     if it is pinned. A function that may collect may move objects: the program then reads local variables
  *     again from their handles. Or the runtime changes all references itself (hw_gc_mark_movable, update
  *     and update_roots of hw_gc_runtime).
  *
  * heapwright's duties: it does not free an object that roots lead to, and moves it only as above. It
- * frees any other object, at the latest by the second collection that begins afterwards. A step ends
- * with its budget, except for the time to trace or free one object.
+ * frees any other object, at the latest by the second major collection that begins afterwards. (Without
+ * generations, all collections are major.) A step ends with its budget, plus the time to report the roots
+ * and to trace or free a few objects.
  */
 
 #ifndef HEAPWRIGHT_GC_H

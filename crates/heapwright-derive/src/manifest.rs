@@ -5,7 +5,7 @@
 //!   hw = { workspace = true }, and one of these forms in the workspace's manifest
 //! ```
 //!
-//! The manifest is read line by line, without a parser of TOML. A dependency whose entry has
+//! The manifest is read line by line, without a parser of TOML. An inline table that spans
 //! several lines is not understood.
 
 #[derive(PartialEq)]

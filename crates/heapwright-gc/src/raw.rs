@@ -26,15 +26,13 @@
 //!    enters a heap with one mutator at a time.
 //! 6. *Freeing.* [`Runtime::free`](Runtime#structfield.free) reads no other object, and allocates
 //!    nothing. No callback unwinds.
-//!
-//! **Moving.** On a heap that is [`compact`](Options#structfield.compact), or whose runtime calls
-//! [`Mutator::compact`], objects move at each point that may collect. Then the runtime has one more
-//! duty:
-//!
-//! 7. *Slots.* A runtime reaches a movable object only through handles and reported slots
-//!    ([`Tracer::mark_slot`], [`Tracer::mark_range`], weak ones). It uses no other copy of the
-//!    address afterwards. An object does not move if it is pinned, reported by value
-//!    ([`Tracer::mark`]), or perhaps referenced from a scanned stack.
+//! 7. *Moving.* This duty holds for a heap that is [`compact`](Options#structfield.compact), or
+//!    whose runtime calls [`Mutator::compact`], [`Mutator::compact_all`] or
+//!    [`Mutator::ask_compact`]. There, objects may move at each point that may collect. A runtime
+//!    reaches a movable object only through handles and reported slots ([`Tracer::mark_slot`],
+//!    [`Tracer::mark_range`], weak ones). It uses no other copy of the address afterwards. An object
+//!    does not move if it is pinned, reported by value ([`Tracer::mark`]), or perhaps referenced
+//!    from a scanned stack.
 //!
 //! **The heap's duties.** The heap never frees a reachable object, and moves only objects that duty
 //! 7 lets it move. The second major collection that begins after an object became unreachable frees

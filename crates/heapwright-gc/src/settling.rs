@@ -25,8 +25,8 @@
 //!   mutator reaches an object without a mark, except by an ephemeron. EMPTY ends this exception.
 //! - LAST clears weak references that were stored meanwhile, to objects that died young.
 //!
-//! If memory is short, marks may be set without a lookup. Then the first stages are repeated. This
-//! file also visits objects without barriers. Called by `mark`.
+//! If memory is short, marks may be set without a lookup. Then the first stages are repeated.
+//! `trace_unprotected` also traces objects without barriers again. Called by `mark`.
 
 use core::ptr;
 
@@ -81,8 +81,8 @@ impl Trace {
                 return Settled::More;
             }
         }
-        // Ephemerons that were reported again, by objects that each step traces. For these the step
-        // goes on past its deadline. Otherwise such objects could use up each step.
+        // Counts (twice) ephemerons that objects without barriers report again in each step. They do
+        // not use up the step's budget. Otherwise the step might visit nothing else.
         let mut again = 0;
         loop {
             if let Some(known) = self.add_ephemerons(tracer) {
@@ -412,8 +412,8 @@ impl Trace {
         self.weak.cleared.add(cleared);
     }
 
-    /// Ends the program if a weak cell leads to an object that is not old, but collections pass the
-    /// cell over. Such collections would not clear the cell. Checks heaps with few cells, too.
+    /// Ends the program if minor collections would skip a weak cell whose object is not old. In a
+    /// heap with few cells no collection skips a cell, but the check runs all the same.
     fn verify_weak_cells(&self) {
         let (space, mut found) = (self.space(), 0);
         self.weak.cells.each_passed_over(|cell| {

@@ -40,7 +40,7 @@ use super::pages::Pages;
 use super::phase::Cycle;
 use super::sizing::Sizing;
 
-/// If a pool has at least this many pages, its new pages are populated in one call each, without
+/// If a slot size has at least this many pages, its new pages are populated in one call each, without
 /// page faults. That saves a third of the cost, but parts of the last page may never be used.
 const USED_WHOLE: usize = 64;
 
@@ -227,8 +227,8 @@ impl Space {
 }
 
 impl Space {
-    /// Takes a new page of one unit, if the heap then has at most `most` bytes, without the
-    /// external bytes of dead objects.
+    /// Takes a new page of one unit. Returns `None` if the heap would then exceed `most` bytes (not
+    /// counting external bytes of dead objects) or its limit.
     pub(super) fn new_page(&self, wanted: Wanted, most: usize) -> Option<&Page> {
         let mut lists = self.lists.lock();
         while !self.pacing.admits(lists.bytes() + UNIT, most, wanted.limit) {
@@ -279,8 +279,9 @@ impl Space {
         bits::clear_words(page.marks(), page.words());
     }
 
-    /// Gives back a claimed page without live objects, which is not to wait (see `sweep`). A page
-    /// with more bytes than the heap may allocate before its next collection goes to the kernel.
+    /// Gives back a claimed page without live objects at once: an evacuated page, or a very large
+    /// one. Other pages wait in the list of empty pages. A page with more bytes than the heap may
+    /// allocate before its next collection goes to the kernel.
     pub(super) fn release(&self, page: &Page) {
         let mut lists = self.lists.lock();
         lists.remove(&self.pages, page);
@@ -359,7 +360,8 @@ impl Space {
         lists.note_look(now);
     }
 
-    /// Notes that the sweep is over. For pages that are empty now, the wait before a decay begins.
+    /// Notes that the sweep is over, and restarts the wait before a decay for the pages that are
+    /// empty now.
     pub(super) fn end_sweep(&self) {
         let mut lists = self.lists.lock();
         lists.note_look(os::coarse_ms());

@@ -25,8 +25,9 @@ pub(super) enum Then {
     SleepFor(u64),
 }
 
-/// Waits while `word` is `expected`, at most as long as `limit` says. If the word has changed,
-/// acquires what the other thread did before.
+/// Waits while `word` is `expected`, at most as long as `limit` says. A change that is seen
+/// while spinning is acquired. After a sleep the caller must load the word again, with Acquire if it
+/// relies on what the other thread did.
 #[cfg(not(loom))]
 pub(super) fn wait(word: &AtomicU32, expected: u32, limit: WaitLimit) {
     use heapwright_substrate::sync::atomic::Ordering;

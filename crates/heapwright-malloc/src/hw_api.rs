@@ -20,7 +20,7 @@ use heapwright_record::Stats;
 /// The version with the zero byte that C wants.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
 
-/// Makes a heap of its own. Any thread may use it, and several at once.
+/// Makes a first-class heap. Any thread may use it, and several at once.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory.
 #[unsafe(no_mangle)]

@@ -11,7 +11,7 @@ use heapwright::BlockState as LibraryState;
 use heapwright::Kind as LibraryKind;
 use heapwright_record::Stats;
 
-/// A heap of its own: blocks that live and die together. Make one with hw_heap_new.
+/// A first-class heap: its blocks can be freed all at once. Make one with hw_heap_new.
 pub struct Heap {
     _opaque: [u8; 0],
 }

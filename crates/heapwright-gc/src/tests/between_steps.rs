@@ -116,7 +116,8 @@ fn a_slot_that_was_touched_and_its_object_are_two_places() {
 }
 
 /// While a minor collection marks, a store into a young large object remembers the place alone. If
-/// that makes the object old in the next one, the collection after it looks at the whole object.
+/// the remembered place makes the object old in the next minor collection, the collection after
+/// that one traces the whole object.
 #[cfg(not(miri))]
 #[test]
 fn a_large_object_that_becomes_old_by_a_remembered_place_is_looked_at() {
@@ -171,7 +172,8 @@ fn a_slot_that_was_never_handed_out_is_no_object() {
         let mut roots = half_moved(&heap, &mutator, LEAF | FREED);
         let mut allocated = MANY;
         for _ in 0..5 {
-            // The next allocation pays for these bytes by moving, maybe into its own region.
+            // The next allocation moves objects to pay for these bytes, perhaps into the region
+            // that it allocates from.
             mutator.external(300 << 10);
             let object = mutator.alloc(64, LEAF | FREED);
             allocated += 1;
@@ -295,7 +297,8 @@ fn an_ephemeron_for_which_there_is_no_memory_keeps_its_key_this_time() {
     }
 }
 
-/// Makes an ephemeron that a handle keeps, and alone leads to its value. Returns the handle.
+/// Makes an ephemeron, and a value that only the ephemeron leads to. A handle keeps the ephemeron.
+/// Returns the handle.
 #[cfg(not(miri))]
 fn ephemeron(mutator: &Mutator, key: *mut u8) -> Root {
     // SAFETY: collections are deferred. The object has room for a key and a value.

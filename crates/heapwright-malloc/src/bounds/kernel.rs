@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   stat(path, to)   looked_at   checks path and to; no finding: the real function
-//!                    in_spite    the same checks again, which now make room instead of findings:
+//!                    in_spite    the same checks again. A failed check now makes a copy or lifts
+//!                                guard pages, and reports nothing:
 //!                                  path     a copy is passed, with an end behind the block's bytes
 //!                                  to       a copy is passed; the part that fits is copied back
 //!                                longer memory is passed itself: its guard pages are lifted
@@ -739,8 +740,8 @@ mod lists {
         }
     }
 
-    /// Checks a call that another module interposes, as a line of the table does. Then makes the
-    /// call, even after a finding.
+    /// For calls that another module interposes: runs the checks that a line of the table (`lines`)
+    /// would run. Then makes the call, even after a finding.
     pub(crate) fn checked<R>(
         function: &'static str,
         look: impl Fn(Check<'_, true>),

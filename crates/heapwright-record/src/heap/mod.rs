@@ -1,7 +1,8 @@
 //! The heap dump: the objects of a collected heap, and the references between them.
 //!
 //! A collector writes the dump while the world is stopped, from a buffer of fixed size, and never
-//! goes back. `heapwright heap` summarises the dump. Its reader needs no later entry.
+//! goes back. `heapwright heap` summarises the dump. The reader decodes each entry without the
+//! entries behind it.
 //!
 //! ```text
 //! a dump    magic HWHEAP\0\0 8 | version 4 | flags 4 | start | entries | entries | ... | end
@@ -11,8 +12,8 @@
 //!               cycles | flags | text: layout | n: pools | n: a slot's bytes, for each pool |
 //!               minor cycles | old: bytes | compactions | moved: objects, bytes |
 //!               evacuated, kept: pages
-//!   2  Entries  n: entries before these | n: the place of the object whose references go on here,
-//!               or 0 | entries (see `Entry`)
+//!   2  Entries  n: entries before these | n: the object whose references go on here (its address,
+//!               rotated right by 3 bits), or 0 | entries (see `Entry`)
 //!   3  End      n: types | pages | objects | references | roots
 //! ```
 //!

@@ -122,7 +122,8 @@ impl Core {
     #[cold]
     fn rewind_chunks(&self, mark: Mark) {
         match mark.start {
-            // The mark is older than the first chunk, which stays the current one.
+            // The mark is older than the first chunk, so all objects go. The first chunk becomes
+            // current again.
             0 => self.reset(),
             start => self.enter(Some(MAP.unit_of(start)), Some(mark.position)),
         }
@@ -320,7 +321,7 @@ impl Arena {
         Self::try_with_capacity(bytes).unwrap_or_else(|_| no_room())
     }
 
-    /// Does the same as `with_capacity`, with an error.
+    /// Like `with_capacity`, but returns an error if there is no memory.
     ///
     /// # Errors
     ///

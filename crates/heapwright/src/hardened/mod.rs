@@ -5,7 +5,7 @@
 //!                                                 | too few
 //!                                                 v
 //!                                               slots drawn at random            slabs
-//!   free ----> no unit is known to the stub ---> word, canary; cleared; ring     cache
+//!   free ----> the stub knows no unit, so misses -> word, canary; cleared; ring  cache
 //!                                                 | anything else
 //!                                                 v
 //!                                               which mistake?                   judge
@@ -17,15 +17,17 @@
 //!   caches   rings of free slots                                            far, at random places
 //! ```
 //!
-//! **Blocks.** A block is exactly as long as requested. Behind it lies a secret word with a first
-//! byte of zero (`word`), and then zeros. A new block reads as zero, because the free cleared it.
+//! **Blocks.** A block is exactly as long as requested. Behind it lies the canary: 8 secret
+//! bytes, the first of them zero (`word`). Zeros follow. A new block reads as zero, because the
+//! free cleared it.
 //! docs/hardened.md tells which attacks each property stops. The ideas are those of hardened_malloc
 //! (out-of-line metadata, quarantine, canaries, zero on free), scudo and snmalloc (sampled guards,
 //! random order).
 //!
-//! Invariants: no metadata that the heap trusts lies in the window, or at a known distance from it.
-//! The settings are read-only. Called by `heap` (tables for hardened stubs in `modes`, start,
-//! forks), `drawn`, `extent`, `walk` and statistics.
+//! Invariants: no metadata that the heap trusts lies in the window, or at a known distance from it
+//! (except under an address limit, where table, records and bitmaps lie below the base). The
+//! settings are read-only. Called by `heap` (tables for hardened stubs in `modes`, start, forks),
+//! `drawn`, `extent`, `walk` and statistics.
 
 mod cache;
 mod judge;

@@ -82,7 +82,7 @@ pub(crate) struct Heap {
     common: AtomicPtr<ThreadState>,
     common_order: Lock<()>,
     sequence: AtomicU32,
-    /// The numbers of open sampled pages and open bytes, as the store last wrote them.
+    /// Sampled pages, and bytes of buckets that have not retired, as the store last wrote them.
     pages: AtomicUsize,
     open_bytes: AtomicUsize,
     peak_live: AtomicU64,
@@ -210,7 +210,8 @@ impl Heap {
         self.store.lock().begin(id, &self.units, limits);
     }
 
-    /// Makes the new heap serve fast mode's guarded blocks. Stacks have `stacks` bytes.
+    /// Makes the new heap serve fast mode's guarded blocks. The table of stacks takes at most
+    /// `stacks` bytes.
     pub(in crate::debug) fn begin_for_guards(&self, stacks: usize, ends: Ends) {
         self.rules.is_for_guards.store(true, Ordering::Relaxed);
         self.reporter.end_at(ends);
