@@ -203,7 +203,7 @@ impl MarkChunks {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(miri)))]
 mod tests {
     extern crate std;
     use std::vec::Vec;

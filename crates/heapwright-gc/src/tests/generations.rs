@@ -164,6 +164,7 @@ fn what_could_not_be_remembered_is_looked_for() {
     leave_root(mutator, root);
 }
 
+#[cfg(not(miri))]
 #[test]
 fn a_second_store_into_a_slot_is_remembered_though_the_first_one_remembered_the_whole_object() {
     // A single page holds one object of this size, for which no place is remembered alone.

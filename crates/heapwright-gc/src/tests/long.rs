@@ -253,6 +253,7 @@ fn root_of(mutator: &Mutator) -> *mut *mut u8 {
 }
 
 /// Traces an object of 48 bytes in two parts, or a vector of its children.
+#[cfg(not(miri))]
 unsafe extern "C" fn trace_halves(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
     let slots = object.cast::<*mut u8>();
     // SAFETY: traced objects begin with a count, or with zeroes.
@@ -271,6 +272,7 @@ unsafe extern "C" fn trace_halves(tracer: &Tracer, object: *mut c_void, _: *mut 
     unsafe { tracer.mark_slot(slots.wrapping_add(1)) };
 }
 
+#[cfg(not(miri))]
 #[test]
 fn small_objects_in_parts_come_to_an_end_without_memory() {
     // A page has more objects than a chunk has pairs.
@@ -302,6 +304,7 @@ fn small_objects_in_parts_come_to_an_end_without_memory() {
     }
 }
 
+#[cfg(not(miri))]
 #[test]
 fn an_object_noted_twice_for_want_of_memory_is_traced_from_the_earlier_part() {
     let said = Said { by: By::Parts, most: AtomicUsize::new(0) };
