@@ -114,7 +114,7 @@ static void recover(int resource, size_t megabytes, size_t size)
         free(block);
     }
     CHECK(first >= 20 << 20);
-    for (int round = 0; round < 12; round++)
+    for (int round = 0; round < 4; round++)
         CHECK(fill_with(2 * size) >= first / 4 && fill_with(size) >= first / 4);
 }
 
