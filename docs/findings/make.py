@@ -62,7 +62,7 @@ def tidied(report, page):
             beyond = in_main = False
             if line.startswith("==4242== ") or not line.strip():
                 continue
-            line = re.sub(r"allocated [^ ]+ [mµ]?s to [^ ]+ [mµ]?s before", "allocated 0.5 ms before", line)
+            line = re.sub(r"allocated [^ ]+( [mµ]?s)?( to [^ ]+)? [mµ]?s before", "allocated 0.5 ms before", line)
             line = re.sub(r"grow by .*", "grow by 3.6 MiB a second, from 375.4 KiB to 11.5 MiB in 3.12 s (100 % of later counts are higher)", line)
             if "reachable from" in line:
                 line = re.sub(r"[^ ]*/([^ /]*)(?=,|$| at)", r"\1", line)

@@ -112,7 +112,7 @@ mod tests {
         }
     }
 
-    /// What GCC makes of the headers of several versions; the readable names are binutils'.
+    /// GCC made these symbols from the headers of several versions. The names are those of binutils.
     #[test]
     fn members_of_classes_in_expressions_have_names() {
         for (symbol, name) in [

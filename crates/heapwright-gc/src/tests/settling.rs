@@ -68,6 +68,20 @@ fn chain(mutator: &Mutator, what: Chain) -> *mut *mut u8 {
     start
 }
 
+/// Runs one collection in steps. Returns the number of steps.
+fn steps_of_a_collection(heap: &Heap, mutator: &Mutator) -> usize {
+    let cycles = heap.inner().space.cycle.number();
+    mutator.ask();
+    let mut steps = 0;
+    while heap.inner().space.cycle.number() == cycles {
+        // SAFETY: handles lead to all objects in use.
+        unsafe { mutator.step(1) };
+        steps += 1;
+        assert!(steps < 20_000, "marking does not end");
+    }
+    steps
+}
+
 #[test]
 fn a_chain_takes_time_in_its_length_and_in_steps() {
     for what in [Chain::Contexts, Chain::Guardians, Chain::Ephemerons, Chain::Finalized] {
@@ -82,14 +96,8 @@ fn a_chain_takes_time_in_its_length_and_in_steps() {
                 let guarded = inner.trace.guardians.with(|guardians| guardians.visited());
                 guarded + inner.trace.finalizers.lock().visited()
             };
-            let (cycles, before) = (inner.space.cycle.number(), visited());
-            mutator.ask();
-            let mut steps = 0;
-            while inner.space.cycle.number() == cycles {
-                // SAFETY: handles lead to all objects in use.
-                unsafe { mutator.step(1) };
-                steps += 1;
-            }
+            let before = visited();
+            let steps = steps_of_a_collection(&heap, &mutator);
             let case = (what, generations, steps, visited() - before);
             assert!(case.3 <= 20 * LINKS, "visits: {case:?}");
             assert!(cfg!(miri) || steps > LINKS / 1000, "steps: {case:?}");
@@ -222,21 +230,6 @@ unsafe extern "C" fn trace_table(tracer: &Tracer, object: *mut c_void, _: *mut c
         // SAFETY: the object has `count` pairs.
         unsafe { tracer.mark_ephemeron(key, key.wrapping_add(1)) };
     }
-}
-
-/// Runs one collection in steps. Returns the number of steps.
-#[cfg(not(miri))]
-fn steps_of_a_collection(heap: &Heap, mutator: &Mutator) -> usize {
-    let cycles = heap.inner().space.cycle.number();
-    mutator.ask();
-    let mut steps = 0;
-    while heap.inner().space.cycle.number() == cycles {
-        // SAFETY: handles lead to all objects in use.
-        unsafe { mutator.step(1) };
-        steps += 1;
-        assert!(steps < 20_000, "marking does not end");
-    }
-    steps
 }
 
 /// Each step traces an object without barriers again, so each step reports its ephemerons again.

@@ -24,8 +24,8 @@ use super::table::{ConstText, To};
 use super::unloadable::{self, Place};
 use super::{Check, Room, copies};
 use core::cell::Cell;
-use heapwright::process::{self, note_not_started, note_process};
-use heapwright_record::debug::{CHILD, LEFT_OUT, NOT_CHECKED, NOT_LOADED};
+use heapwright::process::{self, note_not_started, note_process, note_unchecked};
+use heapwright_record::debug::{CHILD, LEFT_OUT, NOT_LOADED};
 use libc::{c_char, c_int, c_long};
 
 /// The most bytes of a name or command in a note.
@@ -64,7 +64,7 @@ pub(super) fn each_byte(text: *const c_char, most: usize, visit: &mut dyn FnMut(
 }
 
 /// Whether a string begins with `start`, and contains `part` behind it.
-fn has(text: *const c_char, start: &[u8], part: &[u8]) -> bool {
+pub(super) fn has(text: *const c_char, start: &[u8], part: &[u8]) -> bool {
     let (mut at, mut matched) = (0, 0);
     each_byte(text, MOST_VALUE, &mut |byte| {
         if at < start.len() {
@@ -81,7 +81,7 @@ fn has(text: *const c_char, start: &[u8], part: &[u8]) -> bool {
     at == start.len() && matched == part.len()
 }
 
-/// What a list of variables makes of a program.
+/// How a program starts with a list of environment variables.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Carries {
     /// The library is not loaded, or gets no options.
@@ -136,7 +136,7 @@ fn note(
     });
     let program = &text[..length];
     match carried_by(variables) {
-        Carries::Nothing => note_process(NOT_CHECKED, process, &[program]),
+        Carries::Nothing => note_unchecked(process, program),
         Carries::NoRecord => note_process(LEFT_OUT, process, &[]),
         Carries::Everything => match place.and_then(unloadable::why) {
             Some(why) => note_process(NOT_LOADED, process, &[why.as_bytes(), program]),

@@ -59,7 +59,14 @@ unsafe fn find<C: Character>(from: *const C, room: usize, is: impl Fn(C) -> bool
     (0..room).find(|&at| is(unsafe { from.wrapping_add(at).read_unaligned() }))
 }
 
-/// Whether a character may be a part of a floating-point number, or of its sign or a name.
+/// Returns a function that reads one of the `room` bytes that a block has from `text` on.
+fn bytes_of(text: *const c_char, room: usize) -> impl Fn(usize) -> Option<u8> {
+    move |at| {
+        // SAFETY: `at` is inside the block.
+        (at < room).then(|| unsafe { text.wrapping_add(at).read() } as u8)
+    }
+}
+
 /// Returns the place behind the floating-point number with which a text begins, as `strtod` reads
 /// it. `byte` gives the bytes that the text has; without one that is read, returns `None`.
 fn end_of_float(byte: impl Fn(usize) -> Option<u8>) -> Option<usize> {
@@ -360,10 +367,7 @@ impl<const READS: bool> Check<'_, READS> {
     /// that a prefix of the number decides.
     pub(super) fn reads_integer(self, text: *const c_char, base: c_int) {
         let Some(room) = bounded(text) else { return };
-        let byte = |at: usize| {
-            // SAFETY: `at` is inside the block.
-            (at < room).then(|| unsafe { text.wrapping_add(at).read() } as u8)
-        };
+        let byte = bytes_of(text, room);
         let mut at = 0;
         while byte(at).is_some_and(is_space) {
             at += 1;
@@ -390,14 +394,10 @@ impl<const READS: bool> Check<'_, READS> {
 
     /// The function will read the floating-point number at `text`, and the character behind it.
     pub(super) fn reads_float(self, text: *const c_char) {
-        if let Some(room) = bounded(text) {
-            let byte = |at: usize| {
-                // SAFETY: `at` is inside the block.
-                (at < room).then(|| unsafe { text.wrapping_add(at).read() } as u8)
-            };
-            if end_of_float(byte).is_none() {
-                self.refuse(Access::Read, text.addr(), room + 1);
-            }
+        if let Some(room) = bounded(text)
+            && end_of_float(bytes_of(text, room)).is_none()
+        {
+            self.refuse(Access::Read, text.addr(), room + 1);
         }
     }
 

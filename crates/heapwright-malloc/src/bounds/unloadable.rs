@@ -10,7 +10,7 @@
 //! The answer may be wrong, because of the mount or a race. So the program's record outweighs it.
 //! Nothing here allocates, takes a lock or keeps much on the stack. Called by `programs`.
 
-use super::programs::{each_byte, own_variables};
+use super::programs::{each_byte, has, own_variables};
 use super::table::ConstText;
 use crate::errno;
 use heapwright::limit::is_in_sandbox;
@@ -124,14 +124,8 @@ fn variable(start: &[u8]) -> Option<*const c_char> {
             let variable = unsafe { variables.wrapping_add(at).read() };
             (!variable.is_null()).then_some(variable)
         })
-        .find_map(|variable| {
-            let mut at = 0;
-            each_byte(variable, start.len(), &mut |byte| {
-                at += usize::from(start[at] == byte);
-                at < start.len()
-            });
-            (at == start.len()).then(|| variable.wrapping_add(at))
-        })
+        .find(|&variable| has(variable, start, b""))
+        .map(|variable| variable.wrapping_add(start.len()))
 }
 
 fn can_be_executed(path: &Bytes) -> bool {

@@ -103,6 +103,8 @@ pub struct Chunk<O: 'static> {
     dirty: RunIndex,
     clean: RunIndex,
     absent: RunIndex,
+    /// Units that their owners have withdrawn.
+    withdrawn: usize,
     cut: usize,
     /// Dirty runs, newest first.
     queue: UnitList<ByOwner>,
@@ -130,6 +132,7 @@ impl<O: Memory + Copy> Chunk<O> {
             dirty: RunIndex::new(map, State::Dirty),
             clean: RunIndex::new(map, State::Clean),
             absent: RunIndex::new(map, State::Absent),
+            withdrawn: 0,
             cut: 0,
             queue: UnitList::new(),
             oldest: 0,

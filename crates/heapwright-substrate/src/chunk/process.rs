@@ -178,18 +178,15 @@ pub enum Absent {
 pub unsafe fn withdraw(unit: usize) -> Option<Absent> {
     let mut chunk = CHUNK.lock();
     // (The kernel allows only so many mappings. Units that lie together are one hole.)
-    if chunk.absent.runs() + WITHDRAWN.load(Ordering::Relaxed) >= 2 * MOST_HOLES {
+    if chunk.absent.runs() + chunk.withdrawn >= 2 * MOST_HOLES {
         return None;
     }
     let how = if chunk.window.is_generous() { Absent::Shut } else { Absent::Unmapped };
     // SAFETY: by the contract the unit is committed, and no thread uses it.
     let gone = unsafe { chunk.window.give_back(MAP.address_of(unit), UNIT) };
-    WITHDRAWN.fetch_add(gone.into(), Ordering::Relaxed);
+    chunk.withdrawn += usize::from(gone);
     gone.then_some(how)
 }
-
-/// Units that [`withdraw`] took, and [`put_back`] did not give back.
-static WITHDRAWN: AtomicUsize = AtomicUsize::new(0);
 
 /// In a generous window, makes all free runs inaccessible, so that they no longer count as writable
 /// memory. Returns whether any run became inaccessible.
@@ -202,7 +199,7 @@ pub fn retract_free() -> bool {
 pub fn put_back(unit: usize, how: Absent) -> bool {
     let mut chunk = CHUNK.lock();
     let back = chunk.window.get_back_as(MAP.address_of(unit), UNIT, how == Absent::Shut);
-    WITHDRAWN.fetch_sub(back.into(), Ordering::Relaxed);
+    chunk.withdrawn -= usize::from(back);
     back
 }
 

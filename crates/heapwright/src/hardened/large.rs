@@ -264,7 +264,8 @@ fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
 }
 
 fn take(units: usize, align: usize) -> Option<Run> {
-    let (before, after) = if super::is_limited() { (1, 1) } else { QUEUE.lock().guards() };
+    let (before, after) =
+        if chunk::is_limited() || os::has_data_limit() { (1, 1) } else { QUEUE.lock().guards() };
     let step = align.div_ceil(UNIT).max(1);
     let before = if step > 1 { step } else { before };
     if before > u16::MAX as usize {

@@ -242,11 +242,6 @@ fn make_room(cache: Option<&'static Cache>, Request { size, align, .. }: Request
     large::trim() | slabs::withdraw() | chunk::retract_free()
 }
 
-/// Whether the process has a limit of address space, or of writable memory.
-fn is_limited() -> bool {
-    chunk::is_limited() || os::has_data_limit()
-}
-
 /// Releases reserved addresses that are not in use, because reserved addresses will be limited.
 pub(crate) fn give_up_reserve() {
     if is_on() {

@@ -191,25 +191,29 @@ pub(super) fn pass(now: u32) {
     }
 }
 
-pub(super) fn trim() -> usize {
-    let mut given = 0;
+/// Calls `visit` with each listed slab and its locked class. `visit` may change the slab.
+fn each_listed(mut visit: impl FnMut(&mut Class, Slab<'_>)) {
     for class in (0..ALL_CLASSES).filter(|&class| class != EMPTY) {
         let Some(mut it) = lock(class) else { continue };
         let mut at = it.listed.first();
         while let Some(unit) = at {
             at = it.listed.after(&MAP, unit);
-            let slab = Slab::at(&MAP, unit, slots_of(class).0);
-            if slab.is_empty() && slab.carved() > 0 {
-                it.idle -= 1;
-                it.spared = it.spared.min(it.idle);
-                given += it.purge(slab);
-            } else {
-                let bytes = slab.purge(&SYSTEM);
-                chunk::note_purged(bytes);
-                given += bytes;
-            }
+            visit(&mut it, Slab::at(&MAP, unit, slots_of(class).0));
         }
     }
+}
+
+pub(super) fn trim() -> usize {
+    let mut given = 0;
+    each_listed(|class, slab| {
+        if slab.is_empty() && slab.carved() > 0 {
+            given += class.purge(slab);
+        } else {
+            let bytes = slab.purge(&SYSTEM);
+            chunk::note_purged(bytes);
+            given += bytes;
+        }
+    });
     given
 }
 
@@ -217,14 +221,7 @@ pub(super) fn trim() -> usize {
 /// against a limit (see [`chunk::withdraw`]). Returns whether any slab had memory.
 pub(super) fn withdraw() -> bool {
     let mut any = false;
-    for class in (0..ALL_CLASSES).filter(|&class| class != EMPTY) {
-        let Some(mut it) = lock(class) else { continue };
-        let mut at = it.listed.first();
-        while let Some(unit) = at {
-            at = it.listed.after(&MAP, unit);
-            any |= it.withdraw(Slab::at(&MAP, unit, slots_of(class).0));
-        }
-    }
+    each_listed(|class, slab| any |= class.withdraw(slab));
     any
 }
 
@@ -314,9 +311,8 @@ impl Class {
     ) -> usize {
         let (slots_class, is_empty) = (slots_of(class).0, class == EMPTY);
         let slab = Slab::at(&MAP, unit, slots_class);
-        if slab.is_empty() && slab.carved() > 0 && !is_empty {
-            self.idle -= 1;
-            self.spared = self.spared.min(self.idle);
+        if slab.is_empty() && !is_empty {
+            self.note_use(slab);
         }
         if slab.free() == 0 {
             let size = size_class::size(slots_class);
@@ -411,7 +407,6 @@ impl Class {
             at = self.listed.after(&MAP, unit);
             let slab = Slab::at(&MAP, unit, slots_of(class).0);
             if slab.is_empty() && slab.carved() > 0 {
-                self.idle -= 1;
                 self.purge(slab);
                 goes -= 1;
                 *most -= 1;
@@ -428,28 +423,31 @@ impl Class {
         if !slab.is_empty() || absent.load(Ordering::Relaxed) != 0 {
             return false;
         }
-        if slab.carved() > 0 {
-            self.idle -= 1;
-            self.spared = self.spared.min(self.idle);
-        }
         self.close(slab);
-        // SAFETY: no slot of the slab is out. The class's lock is held, and its slabs are
-        // committed.
+        // SAFETY: no slot of the slab is out, and the class's slabs are committed.
         let how = unsafe { chunk::withdraw(slab.unit) };
         match how {
             Some(how) => {
                 absent.store(how as u8, Ordering::Relaxed);
                 self.absent += 1;
             }
-            // SAFETY: no slot of the slab is out, and the class's lock is held. (Locked memory
-            // stays.)
+            // SAFETY: no slot of the slab is out. (Locked memory stays.)
             None => unsafe { SYSTEM.make_zero(MAP.address_of(slab.unit), UNIT) },
         }
         how.is_some()
     }
 
+    /// Counts an empty slab as idle no more.
+    fn note_use(&mut self, slab: Slab<'_>) {
+        if slab.carved() > 0 {
+            self.idle -= 1;
+            self.spared = self.spared.min(self.idle);
+        }
+    }
+
     /// Makes an empty slab one without opened slots.
     fn close(&mut self, slab: Slab<'_>) {
+        self.note_use(slab);
         self.free -= slab.free();
         slab.clear();
         slab.open(true);
@@ -509,22 +507,29 @@ impl Class {
     }
 
     fn new_extent(&mut self, class: usize) -> bool {
-        let is_limited = super::is_limited();
-        let mut units =
-            (self.units / 2).clamp(if is_limited { 1 } else { FIRST_EXTENT }, MOST_EXTENT);
+        let limits = (chunk::is_limited(), os::has_data_limit());
+        let is_limited = limits.0 || limits.1;
+        let first = if is_limited { 1 } else { FIRST_EXTENT };
+        let mut units = (self.units / 2).clamp(first, MOST_EXTENT);
         if settings::get().full {
             units *= GUARD_EVERY_FULL;
         }
         // A smaller extent is better than none.
         let least = if settings::get().full { GUARD_EVERY_FULL } else { 1 };
-        self.new_extent_of(class, units, is_limited)
-            || (units > least && self.new_extent_of(class, least, true))
+        self.new_extent_of(class, units, is_limited, limits)
+            || (units > least && self.new_extent_of(class, least, true, limits))
     }
 
-    /// Takes an extent of `units` units, with the shortest gaps if memory `is_limited`.
-    fn new_extent_of(&mut self, class: usize, units: usize, is_limited: bool) -> bool {
+    /// Takes an extent of `units` units, with the shortest gaps if `is_short`.
+    fn new_extent_of(
+        &mut self,
+        class: usize,
+        units: usize,
+        is_short: bool,
+        (unmaps, shuts): (bool, bool),
+    ) -> bool {
         let random = &mut self.random;
-        let (before, after) = if is_limited {
+        let (before, after) = if is_short {
             (1, 1)
         } else {
             (1 + random.below(MOST_GAP), 1 + random.below(MOST_GAP))
@@ -545,7 +550,6 @@ impl Class {
             unsafe { SYSTEM.make_zero(at(first), units * UNIT) };
         }
         // Guards of slabs stay for good. Under a limit they must not count.
-        let (unmaps, shuts) = (chunk::is_limited(), os::has_data_limit());
         let guard = |first: usize, count: usize| {
             // SAFETY: the units belong to the new run, and no code uses them.
             if shuts && unsafe { os::shut(at(first), count * UNIT) } {
