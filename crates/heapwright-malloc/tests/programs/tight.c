@@ -79,14 +79,16 @@ static void mixed(void)
     CHECK(second + (24 << 20) >= first);
 }
 
-/* Returns the bytes that fit in blocks of `size` bytes, and frees the blocks. */
-static size_t fill_with(size_t size)
+/* Returns the bytes that fit in blocks of `size` bytes, and frees the blocks. Notes the places of
+   64 of them. */
+static size_t fill_with(size_t size, char **places)
 {
     void **last = NULL, **block;
     size_t total = 0;
     for (; (block = malloc(size)) != NULL; total += size) {
         *block = last;
         last = block;
+        places[total / size * 9 % 64] = (char *)((uintptr_t)block & -65536);
     }
     CHECK(errno == ENOMEM);
     while ((block = last) != NULL) {
@@ -94,6 +96,14 @@ static size_t fill_with(size_t size)
         free(block);
     }
     return total;
+}
+
+/* Maps memory where blocks were, if the heap gave the addresses back. */
+static void map_at(char **places)
+{
+    int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+    for (int n = 0; n < 64; n++)
+        mmap(places[n], 4096, PROT_NONE, how, -1, 0);
 }
 
 static void limit(int resource, size_t megabytes)
@@ -106,7 +116,8 @@ static void recover(int resource, size_t megabytes, size_t size)
 {
     free(malloc(100));
     limit(resource, megabytes);
-    size_t first = fill_with(size);
+    char *places[64] = {0}, *others[64];
+    size_t first = fill_with(size, places);
     static const size_t sizes[] = {16, 64, 1000, 30000, 100000, 1000000};
     for (size_t n = 0; n < sizeof sizes / sizeof *sizes; n++) {
         void *block = malloc(sizes[n]);
@@ -114,8 +125,11 @@ static void recover(int resource, size_t megabytes, size_t size)
         free(block);
     }
     CHECK(first >= 20 << 20);
-    for (int round = 0; round < 4; round++)
-        CHECK(fill_with(2 * size) >= first / 4 && fill_with(size) >= first / 4);
+    for (int round = 0; round < 4; round++) {
+        CHECK(fill_with(2 * size, others) >= first / 4);
+        map_at(places);
+        CHECK(fill_with(size, places) >= first / 4);
+    }
 }
 
 static void lock(void)

@@ -29,19 +29,38 @@ const SHARE: usize = 8;
 impl<O: Memory + Copy> Chunk<O> {
     /// Takes units of an absent run, and maps their addresses again.
     pub(super) fn take_absent(&mut self, units: usize) -> Option<Run> {
-        let run = self.absent.find(units)?;
-        let end = run + RunIndex::length(self.map, run);
-        // If the program has mapped memory at the run's start, the run's end may still be free.
-        let unit = [run, end - units]
-            .into_iter()
-            .find(|&unit| self.window.get_back(self.map.address_of(unit), units * UNIT))?;
-        self.absent.remove(run);
-        for (from, to) in [(run, unit), (unit + units, end)] {
-            if from < to {
-                self.absent.insert(from, to - from);
+        loop {
+            let run = self.absent.find(units)?;
+            let length = RunIndex::length(self.map, run);
+            let end = run + length;
+            // If the program has mapped memory at the run's start, the run's end may still be free.
+            let place = [run, end - units]
+                .into_iter()
+                .find(|&unit| self.window.get_back(self.map.address_of(unit), units * UNIT));
+            if place.is_none()
+                && (self.window.is_generous() || !self.window.is_memory_left(units * UNIT))
+            {
+                return None;
+            }
+            self.absent.remove(run);
+            let parts = match place {
+                Some(unit) => [(run, unit), (unit + units, end)],
+                None if length == 1 => {
+                    self.map.set_entry(run, Entry::FOREIGN);
+                    continue;
+                }
+                // Halves separate free units from the program's memory.
+                None => [(run, run + length / 2), (run + length / 2, end)],
+            };
+            for (from, to) in parts {
+                if from < to {
+                    self.absent.insert(from, to - from);
+                }
+            }
+            if let Some(unit) = place {
+                return Some(Run { unit, zero: true, dense: false });
             }
         }
-        Some(Run { unit, zero: true, dense: false })
     }
 
     pub(super) fn shed(&mut self) {

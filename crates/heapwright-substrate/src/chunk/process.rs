@@ -194,13 +194,27 @@ pub fn retract_free() -> bool {
     CHUNK.lock().retract_free()
 }
 
-/// Undoes [`withdraw`]: the unit reads as zero. False: there is no memory, or the program has
-/// mapped something there.
-pub fn put_back(unit: usize, how: Absent) -> bool {
+/// How [`put_back`] ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Back {
+    /// The unit reads as zero.
+    Done,
+    /// The program has mapped something at the unit.
+    Taken,
+    /// There is no memory.
+    NoMemory,
+}
+
+/// Undoes [`withdraw`].
+pub fn put_back(unit: usize, how: Absent) -> Back {
     let mut chunk = CHUNK.lock();
-    let back = chunk.window.get_back_as(MAP.address_of(unit), UNIT, how == Absent::Shut);
-    chunk.withdrawn -= usize::from(back);
-    back
+    let is_reserved = how == Absent::Shut;
+    let is_back = chunk.window.get_back_as(MAP.address_of(unit), UNIT, is_reserved);
+    if !is_back && (is_reserved || !chunk.window.is_memory_left(UNIT)) {
+        return Back::NoMemory;
+    }
+    chunk.withdrawn -= 1;
+    if is_back { Back::Done } else { Back::Taken }
 }
 
 /// Whether address space is limited. If so, free runs take address space from its other users.

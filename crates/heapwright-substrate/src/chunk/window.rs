@@ -577,6 +577,20 @@ impl<O: Memory> Window<O> {
         true
     }
 
+    /// Whether the kernel has `size` bytes of memory at any place. If it has, and
+    /// [`Window::get_back`] failed in a piecewise window, the program has mapped something there.
+    pub(super) fn is_memory_left(&self, size: usize) -> bool {
+        let got = self.os.reserve(size, self.os.page_size());
+        if got.is_null() {
+            return false;
+        }
+        // SAFETY: the range was reserved just now.
+        let is_left = unsafe { self.os.commit(got, size) };
+        // SAFETY: the range was reserved just now, and no thread has seen it.
+        unsafe { self.os.release(got, size) };
+        is_left
+    }
+
     pub(super) fn is_generous(&self) -> bool {
         self.generous
     }

@@ -23,8 +23,8 @@
 //! every access fails.
 //!
 //! Invariants: the class's lock protects all of this state. A thread takes it with no other lock of
-//! this heap, and before the chunk's. A slab is listed while it has free or unopened slots. Called
-//! by `cache` and `mod`.
+//! this heap, and before the chunk's. A slab is listed while it has free or unopened slots, unless
+//! it is withdrawn. Called by `cache` and `mod`.
 
 use core::iter;
 use core::ptr;
@@ -37,7 +37,7 @@ use super::word::{IN_RING, IN_SLAB};
 use crate::address_map::{
     Entry, HARDENED, HARDENED_EMPTY, HARDENED_GROUP, HARDENED_GROUPS, Kind, MAP,
 };
-use crate::chunk::{self, Absent, Want};
+use crate::chunk::{self, Absent, Back, Want};
 use crate::os::{self, Memory, SYSTEM, prefetch};
 use crate::size_class::{self, CLASSES, UNIT};
 use crate::slab::{Slab, WayBack};
@@ -117,8 +117,8 @@ pub(super) struct Class {
     /// Idle slabs (with memory, without a slot out), and the least number since the last look.
     idle: usize,
     spared: usize,
-    /// Withdrawn slabs, which are listed, and have no memory.
-    absent: usize,
+    /// Withdrawn slabs: empty, without memory.
+    withdrawn: UnitList<BySize>,
     random: Random,
     /// In a grouped class: a ring of freed slots that wait, or nulls, and the next place.
     waiting: [*mut u8; WAITING],
@@ -252,7 +252,7 @@ impl Class {
             out: 0,
             idle: 0,
             spared: 0,
-            absent: 0,
+            withdrawn: UnitList::new(),
             random: Random::new(),
             waiting: [ptr::null_mut(); WAITING],
             waits: 0,
@@ -260,18 +260,13 @@ impl Class {
     }
 
     fn slab_to_draw_from(&mut self, class: usize, may_grow: bool) -> Option<usize> {
-        let first = self.first(false);
+        let first = self.listed.first();
         if first.is_some() && !(settings::get().full && self.free < self.out / 8) {
             return first;
         }
         // A withdrawn slab is as good as a new one.
-        if may_grow
-            && let Some(unit) = self.first(true)
-            && self.put_back(unit)
-        {
-            return Some(unit);
-        }
-        match self.new_slab(class, may_grow) {
+        let back = if may_grow { self.put_back() } else { None };
+        match back.or_else(|| self.new_slab(class, may_grow)) {
             Some(unit) => {
                 self.list(unit, false);
                 Some(unit)
@@ -280,26 +275,25 @@ impl Class {
         }
     }
 
-    /// Returns the first listed slab with memory, or without.
-    fn first(&self, is_absent: bool) -> Option<usize> {
-        if self.absent == 0 {
-            return self.listed.first().filter(|_| !is_absent);
+    /// Gives a withdrawn slab its memory back. The slab is in no list then.
+    fn put_back(&mut self) -> Option<usize> {
+        loop {
+            let unit = self.withdrawn.first()?;
+            let absent = &MAP.record(unit).absent;
+            let was_shut = absent.load(Ordering::Relaxed) == Absent::Shut as u8;
+            let how = if was_shut { Absent::Shut } else { Absent::Unmapped };
+            let back = chunk::put_back(unit, how);
+            if back == Back::NoMemory {
+                return None;
+            }
+            self.withdrawn.remove(&MAP, unit);
+            if back == Back::Done {
+                return Some(unit);
+            }
+            // Memory of the program lies there.
+            MAP.set_entry(unit, Entry::FOREIGN);
+            self.units -= 1;
         }
-        let is_wanted =
-            |&unit: &usize| (MAP.record(unit).absent.load(Ordering::Relaxed) != 0) == is_absent;
-        iter::successors(self.listed.first(), |&unit| self.listed.after(&MAP, unit)).find(is_wanted)
-    }
-
-    /// Gives a withdrawn slab its memory back. Returns false if there is none.
-    fn put_back(&mut self, unit: usize) -> bool {
-        let absent = &MAP.record(unit).absent;
-        let was_shut = absent.load(Ordering::Relaxed) == Absent::Shut as u8;
-        let is_back = chunk::put_back(unit, if was_shut { Absent::Shut } else { Absent::Unmapped });
-        if is_back {
-            absent.store(0, Ordering::Relaxed);
-            self.absent -= 1;
-        }
-        is_back
     }
 
     fn draw_from(
@@ -417,19 +411,19 @@ impl Class {
         self.idle > self.kept()
     }
 
-    /// Withdraws a listed slab if it is empty. Returns whether it had memory.
+    /// Withdraws a listed slab if it is empty and the kernel takes its memory.
     fn withdraw(&mut self, slab: Slab<'_>) -> bool {
-        let absent = &MAP.record(slab.unit).absent;
-        if !slab.is_empty() || absent.load(Ordering::Relaxed) != 0 {
+        if !slab.is_empty() {
             return false;
         }
         self.close(slab);
-        // SAFETY: no slot of the slab is out, and the class's slabs are committed.
+        // SAFETY: no slot of the slab is out, and listed slabs are committed.
         let how = unsafe { chunk::withdraw(slab.unit) };
         match how {
             Some(how) => {
-                absent.store(how as u8, Ordering::Relaxed);
-                self.absent += 1;
+                MAP.record(slab.unit).absent.store(how as u8, Ordering::Relaxed);
+                self.unlist(slab.unit);
+                self.withdrawn.push(&MAP, slab.unit);
             }
             // SAFETY: no slot of the slab is out. (Locked memory stays.)
             None => unsafe { SYSTEM.make_zero(MAP.address_of(slab.unit), UNIT) },

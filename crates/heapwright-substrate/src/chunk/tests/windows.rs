@@ -195,6 +195,24 @@ fn what_others_map_into_the_range_is_stepped_over_and_stays_theirs() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "the portable back end cannot reserve at an address")]
+fn a_free_run_serves_although_others_have_mapped_parts_of_it() {
+    let mut world = World::open(Space::Piecewise, PAGES[0]);
+    let run = world.take(64, false).unwrap();
+    world.take(8, false).unwrap();
+    world.give(0, 0);
+    world.chunk.shed_all_but(0);
+    assert_eq!(world.chunk.absent.units(), 64);
+    for unit in [run.unit, run.unit + 63] {
+        assert!(!world.map_foreign(unit, 1).is_null());
+    }
+    let parts: [Run; 3] = [16, 16, 14].map(|units| world.take(units, true).unwrap());
+    assert!(parts.iter().all(|part| (run.unit + 1..run.unit + 63).contains(&part.unit)));
+    world.check();
+    world.finish();
+}
+
+#[test]
 fn a_request_may_use_the_last_free_run_and_what_was_never_used() {
     let mut world = World::open(Space::Generous, PAGES[0]);
     let all = world.span() - 1;
