@@ -172,12 +172,19 @@ impl Trace {
     /// Marks the value of an ephemeron whose key lives. Returns whether the value had no mark. The
     /// mark of the key does not show that the value has one: the program may have replaced the key.
     fn keep_value(&self, tracer: &Tracer, ephemeron: Noted) -> bool {
-        let (space, value) = (self.space(), ephemeron.value());
-        let kept = !space.is_unmarked(ephemeron.key()) && space.is_unmarked(value);
+        let value = ephemeron.value();
+        let kept = !self.has_dead_key(ephemeron) && self.space().is_unmarked(value);
         if kept {
             tracer.edge(value);
         }
         kept
+    }
+
+    /// Returns whether the key of a waiting ephemeron is dead. No null key began to wait. If the
+    /// program has not run since, the key's slot is also a weak slot, which was cleared.
+    fn has_dead_key(&self, ephemeron: Noted) -> bool {
+        let key = ephemeron.key();
+        if key.is_null() { self.settling.resumed.get() == 0 } else { self.space().is_unmarked(key) }
     }
 
     /// Visits all waiting ephemerons, after marks without a lookup. Returns whether it marked any.
@@ -291,7 +298,7 @@ impl Trace {
             }
             DYING => self.weak.waiting.lock().find_dying(VISITS, |ephemeron| {
                 self.keep_value(tracer, ephemeron);
-                self.space().is_unmarked(ephemeron.key())
+                self.has_dead_key(ephemeron)
             }),
             EMPTY => self.has_cleared_ephemerons(tracer),
             SWEEP => self.visiting(|at| {
@@ -440,7 +447,6 @@ impl Trace {
     /// Returns false if the program has replaced a dead key by a live one. Then this has marked the
     /// value, and cleared nothing.
     fn has_cleared_ephemerons(&self, tracer: &Tracer) -> bool {
-        let space = self.space();
         let mut waiting = self.weak.waiting.lock();
         let (mut cleared, mut found) = (0, false);
         // (Only between steps does the program replace keys.)
@@ -451,7 +457,7 @@ impl Trace {
             return false;
         }
         waiting.each_dying(|ephemeron| {
-            if space.is_unmarked(ephemeron.key()) {
+            if self.has_dead_key(ephemeron) {
                 ephemeron.clear();
                 cleared += 1;
             }

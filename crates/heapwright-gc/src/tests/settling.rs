@@ -218,6 +218,41 @@ fn all_finalizers_of_an_object_are_cancelled_without_a_look_at_the_others() {
     leave(mutator);
 }
 
+/// Traces a key and a value, which lives as long as the key. The key's slot is weak, too.
+unsafe extern "C" fn trace_weak_key(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
+    let slots = object.cast::<*mut u8>();
+    // SAFETY: the object has two slots.
+    unsafe { tracer.mark_ephemeron(slots, slots.wrapping_add(1)) };
+    // SAFETY: the object has two slots.
+    unsafe { tracer.mark_weak(slots) };
+}
+
+#[test]
+fn a_value_whose_key_is_in_a_weak_slot_dies_with_the_key() {
+    let runtime = Runtime { trace: Some(trace_weak_key), ..Runtime::new() };
+    let heap = Heap::new(Options::new(), runtime).unwrap();
+    let mutator = heap.attach().unwrap();
+    let pair = root(&mutator, alloc(&mutator, 16, TRACED));
+    for lives in [true, false] {
+        let key = root(&mutator, alloc(&mutator, 16, LEAF));
+        // SAFETY: handles lead to all objects in use.
+        unsafe {
+            let value = alloc(&mutator, 16, LEAF);
+            let weak = mutator.new_weak(value).unwrap();
+            (*pair).cast::<[*mut u8; 2]>().write([*key, value]);
+            if !lives {
+                *key = ptr::null_mut();
+            }
+            collect(&mutator);
+            let expected = if lives { [*key, value] } else { [ptr::null_mut(); 2] };
+            assert_eq!((*pair).cast::<[*mut u8; 2]>().read(), expected);
+            assert_eq!((*weak).is_null(), !lives);
+            mutator.free_weak(weak);
+        }
+    }
+    leave(mutator);
+}
+
 // (Under Miri the tests from here on take minutes.)
 /// Traces an object of any number of ephemerons: a count, and then a key and a value each.
 #[cfg(not(miri))]
