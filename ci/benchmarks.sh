@@ -5,6 +5,9 @@
 #   ci/benchmarks.sh SECTION...    these sections; without a section, prints the list with the commands
 #   ci/benchmarks.sh all           all of them: most of a day
 #   ci/benchmarks.sh tables        the race's section again, from the results of the last race
+#
+# No command prints the tables of corpus, gc-grown, hardened and profile as the pages have them. They are put together
+# by hand, and stored with `figures store`.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup race
@@ -16,6 +19,7 @@ SECTIONS=(
     "check-asan ci/check.sh asan" "check-snapshot ci/check.sh snapshot"
     "debug-pr ci/debug.sh --no-valgrind pr" "debug-flat ci/debug.sh flat" "debug-captures ci/debug.sh captures"
     "debug-programs ci/debug.sh --no-valgrind programs" "pools ci/pools.sh" "caches ci/caches.sh"
+    "caches-auto ci/caches.sh --threads 2,8,40 --rounds 4 --percent 10 --only exclusive,auto,percpu rpc idle ttest1"
     "gc ci/gc.sh gcbench splay strings pauses scaling compact" "gc-garbage ci/gc.sh fillers quads garbage"
     "gc-ephemerons ci/gc.sh ephemerons finalizers" "gc-realm ci/gc.sh realm" "profile-accuracy ci/profile.sh --accuracy 10"
 )

@@ -2,7 +2,7 @@
 # The misuse corpus (corpus/README.md). Debug mode must report every bad program, under the right heading and in the
 # right words. It must report neither the program's twin, which differs in one line, nor the correct programs of
 # corpus/right. The programs of corpus/functions and corpus/reads run on the library of `heapwright check`. Of the reads
-# in loops, the default must find nine in ten, and all that guard=all finds.
+# in loops, the default and guard=all must each find nine in ten, and the default all that guard=all finds.
 #
 #   ci/corpus.sh [NAME...]             two passes: guard=all, and the default; the right programs also under
 #                                      harder options. The default must find what guard=all finds

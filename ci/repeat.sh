@@ -23,9 +23,6 @@ preload_library
 HEAPWRIGHT_TEST_LIBRARY=$(dirname "$HEAPWRIGHT_SO")
 export HEAPWRIGHT_TEST_LIBRARY
 
-# Each package's features for its tests.
-declare -A FEATURES=([heapwright]=debug,derive,std,allocator-api2-02,allocator-api2-03,allocator-api2-04
-    [heapwright-substrate]=debug [heapwright-gc]=std [heapwright-realm]=derive,std [heapwright-stacks]='' [heapwright-malloc]='')
 THREADS='thread::(spawn|scope|Builder)|pthread_create|std::thread|\bfork\('
 
 # words_of PACKAGE NAME: prints the words that select a program's tests of threads (nothing: all). Returns 1 if there
@@ -43,21 +40,25 @@ words_of() {
     fi
 }
 names=() folders=() programs=() words=() models=()
-for package in "${!FEATURES[@]}"; do
-    cargo test --quiet --locked --no-run --message-format=json -p "$package" --features "${FEATURES[$package]}" | python3 -c '
+# built CARGO-OPTION...: a line for each test program: its package, `lib` or its name, and its path. The options are those
+# of ci/test.sh, so that nothing is built twice.
+built() {
+    cargo test --quiet --locked --no-run --message-format=json "$@" | python3 -c '
 import json, sys
 for line in sys.stdin:
     told = json.loads(line)
     if told.get("executable") and told.get("profile", {}).get("test"):
-        print(told["target"]["name"] if told["target"]["kind"] == ["test"] else "lib", told["executable"])' >"$SCRATCH/built"
-    while read -r name program; do
-        [[ "$package $name" =~ ${PATTERN:-.} ]] || continue
-        chosen=$(words_of "$package" "$name") || continue
-        names+=("$package $name") folders+=("crates/$package") programs+=("$program") words+=("$chosen")
-        models+=("$([ "$package" != heapwright-malloc ] || grep -q 'HEAPWRIGHT_TEST_CACHE\|cache=\|mode=' "crates/$package/tests/$name.rs" ||
-            echo auto exclusive shared:2 percpu)")
-    done <"$SCRATCH/built"
-done
+        print(told["manifest_path"].split("/")[-2], told["target"]["name"] if told["target"]["kind"] == ["test"] else "lib", told["executable"])'
+}
+built "${LIBRARY[@]}" "${ALL[@]}" >"$SCRATCH/built"
+built -p heapwright-malloc >>"$SCRATCH/built"
+while read -r package name program; do
+    [[ "$package $name" =~ ${PATTERN:-.} ]] || continue
+    chosen=$(words_of "$package" "$name") || continue
+    names+=("$package $name") folders+=("crates/$package") programs+=("$program") words+=("$chosen")
+    models+=("$([ "$package" != heapwright-malloc ] || grep -q 'HEAPWRIGHT_TEST_CACHE\|cache=\|mode=' "crates/$package/tests/$name.rs" ||
+        echo auto exclusive shared:2 percpu)")
+done <"$SCRATCH/built"
 [ ${#names[@]} -gt 0 ] || die "no such row"
 
 run() { # ROW

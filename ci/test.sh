@@ -50,8 +50,7 @@ both() {
     wait $! || status=$?
     cat "$SCRATCH/first"
 }
-# A build for each feature would take longer than all tests. (ci/lint.sh clippy compiles each feature alone.)
-ALL=(--features "debug,derive,std,symbols,allocator-api2-02,allocator-api2-03,allocator-api2-04")
+# (ci/lint.sh clippy compiles each feature alone.)
 OTHERS=(--workspace --exclude heapwright --exclude heapwright-gc --exclude heapwright-realm --exclude heapwright-stacks --exclude heapwright-substrate)
 # `checked` changes the work of pools, so it is built apart.
 library() {

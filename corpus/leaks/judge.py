@@ -253,8 +253,9 @@ def chain(leak):
 
 
 def same(a, b):
-    """Whether two chains are of one place. Files lie at other addresses in each run, but the distance between two
-    frames of a file stays; a file's only frame fits any. Frames without addresses are compared by name."""
+    """Whether two chains may be of one place, as far as the shorter one goes. Files lie at other addresses in each run,
+    but the distance between two frames of a file stays; a file's only frame fits any of that file. Frames without
+    addresses are compared by name. What a tool does not say (a file, a name) fits anything."""
     seen = {}
     for (name, object_, address), (other_name, other_object, other_address) in zip(a, b):
         if object_ and other_object and object_ != other_object:

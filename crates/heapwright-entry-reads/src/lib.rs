@@ -82,7 +82,8 @@ slots! {
         getsockopt setsockopt socketpair pipe pipe2 memfd_create poll ppoll __poll_chk
         __ppoll_chk select pselect epoll_ctl epoll_wait epoll_pwait epoll_pwait2
         clock_gettime clock_getres clock_settime clock_nanosleep clock_adjtime adjtimex
-        adjtime nanosleep gettimeofday settimeofday time times timer_gettime timer_settime
+        adjtime nanosleep gettimeofday settimeofday time times timer_create timer_gettime
+        timer_settime
         timerfd_gettime timerfd_settime getitimer setitimer sigprocmask pthread_sigmask
         sigpending sigsuspend sigwait sigwaitinfo sigtimedwait sigaltstack signalfd uname
         gethostname __gethostname_chk getdomainname __getdomainname_chk sethostname
@@ -92,7 +93,8 @@ slots! {
         pthread_getaffinity_np pthread_setaffinity_np sched_getparam
         sched_setparam sched_setscheduler sched_rr_get_interval msgctl semctl shmctl
         msgsnd msgrcv semop
-        semtimedop mq_open mq_unlink mq_send mq_timedsend mq_receive mq_timedreceive syscall;
+        semtimedop mq_open mq_unlink mq_getattr mq_setattr mq_notify mq_send mq_timedsend
+        mq_receive mq_timedreceive syscall;
     variadic:
         printf 1 fprintf 2 dprintf 2 asprintf 2 syslog 2
         __printf_chk 2 __fprintf_chk 3 __dprintf_chk 3 __asprintf_chk 3 __syslog_chk 3

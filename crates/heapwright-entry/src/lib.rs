@@ -299,6 +299,7 @@ slots! {
         readlink readlinkat getcwd
         __memcpy_chk __memmove_chk __mempcpy_chk __memset_chk __explicit_bzero_chk
         __strcpy_chk __stpcpy_chk __strcat_chk __strncpy_chk __stpncpy_chk __strncat_chk
+        __strlcpy_chk __strlcat_chk
         __wmemcpy_chk __wmemmove_chk __wmempcpy_chk __wmemset_chk
         __wcscpy_chk __wcpcpy_chk __wcscat_chk __wcsncpy_chk __wcpncpy_chk __wcsncat_chk
         __vsprintf_chk __vsnprintf_chk __vswprintf_chk

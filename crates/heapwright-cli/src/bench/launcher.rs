@@ -12,7 +12,7 @@
 //! too.
 //!
 //! The program prints to files in memory: pipes would have to be read during the timed run. A
-//! program that prints more than [`MOST_OUTPUT`] to stdout is stopped.
+//! program that prints more than [`MOST_OUTPUT`] to stdout or to stderr is stopped.
 
 use super::allocators::Allocator;
 use super::program::Program;
@@ -117,7 +117,7 @@ impl Launcher {
         }
         let mut child = command.spawn().context("cannot start the launcher")?;
         drop(writer);
-        let (report, stopped) = wait(reader, &child, &stdout, tick)?;
+        let (report, stopped) = wait(reader, &child, [&stdout, &stderr], tick)?;
         reap(&mut child)?;
         if stopped == Some(Stop::Asked) {
             return Ok(Attempt::Interrupted);
@@ -176,7 +176,7 @@ enum Stop {
 fn wait(
     mut reader: PipeReader,
     launcher: &Child,
-    stdout: &File,
+    outputs: [&File; 2],
     tick: &dyn Fn(),
 ) -> anyhow::Result<(String, Option<Stop>)> {
     let mut stopped = None;
@@ -192,8 +192,12 @@ fn wait(
         if stopped.is_none() {
             if interrupt::came().is_some() {
                 stopped = Some(Stop::Asked);
-            } else if stdout.metadata()?.len() > MOST_OUTPUT {
-                stopped = Some(Stop::TooMuchOutput);
+            } else {
+                for output in outputs {
+                    if output.metadata()?.len() > MOST_OUTPUT {
+                        stopped = Some(Stop::TooMuchOutput);
+                    }
+                }
             }
             if stopped.is_some() {
                 // SAFETY: the call takes only numbers. The launcher is not reaped yet, so the
@@ -361,6 +365,14 @@ mod tests {
         let program = Program { file: "/nonexistent".into(), ..shell("") };
         let Attempt::NotStarted(error) = attempt(&program, LONG) else { panic!("started") };
         assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
+    }
+
+    #[test]
+    fn a_program_that_prints_too_much_is_stopped() {
+        for stream in [1, 2] {
+            let script = format!("head -c 300000000 /dev/zero >&{stream}; sleep 60");
+            assert_eq!(ran(&script, LONG).end, End::TooMuchOutput, "{stream}");
+        }
     }
 
     #[test]

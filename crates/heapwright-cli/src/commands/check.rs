@@ -81,7 +81,8 @@ pub(crate) struct Args {
     #[arg(long)]
     growth: bool,
 
-    /// Keep N frames of each stack, at most 64 [default: 12]
+    /// Keep N frames of each stack, at most 64 [default: 12; 32 for cargo, and for Rust programs
+    /// with an allocator of their own]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
     frames: Option<u8>,
 
@@ -170,7 +171,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         options.sites(file);
     }
     // A library that the user names may be too old for option `rules`.
-    let is_set = preload::sets(&args.program.options, "rules") || preload::named().is_some();
+    let is_named = args.program.library.given().is_some();
+    let is_set = preload::sets(&args.program.options, "rules") || is_named;
     let shared = if is_set { None } else { Shared::new() };
     if let Some(shared) = &shared {
         options.add(&shared.option())?;

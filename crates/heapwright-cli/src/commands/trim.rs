@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 /// Have a running process on heapwright give its free memory back to the kernel.
 ///
 /// The process follows the order at its next slow allocation or free, as if it called hw_purge().
-/// Blocks in the lists of its threads stay. Exits with 0, or with 1 if the process did not follow
-/// the order. Exits with 2 for a wrong command line, or a process that cannot be given orders.
+/// Blocks in the lists of its threads stay. Exits with 0, or with 1 if the process does not follow
+/// the order. Exits with 2 for a wrong command line, or a process that is not on heapwright.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(after_help = "Example: heapwright trim 4242")]

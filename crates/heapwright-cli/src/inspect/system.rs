@@ -50,8 +50,9 @@ pub(crate) fn system(path: &OsStr, target: Target) -> System {
     let mut kinds: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
     for program in programs(path) {
         let report = inspect(program.as_os_str(), target);
-        // A script has more than one step.
-        if report.steps.len() != 1 || report.steps[0].kind == "unknown kind of file" {
+        // A script has more than one step, or an interpreter that is missing.
+        let is_script = report.findings.iter().any(|finding| finding.code == "script");
+        if is_script || report.steps.len() != 1 || report.steps[0].kind == "unknown kind of file" {
             continue;
         }
         found.programs += 1;

@@ -137,6 +137,10 @@ impl Place {
     /// its path without links.
     fn prepare_base(&self, uid: u32) -> anyhow::Result<PathBuf> {
         let shown = self.base.display();
+        ensure!(
+            !self.shared || has_id(uid),
+            "in {shown}, other users' files look like ours in this user namespace"
+        );
         if !self.shared && !self.base.exists() {
             // Leaves no files under a foreign owner (sudo keeps HOME), and makes no home folder for
             // an account without one (/nonexistent).
@@ -183,6 +187,17 @@ fn nobody() -> Option<u32> {
     let is_whole = users.split_whitespace().eq(["0", "0", "4294967295"]);
     let number = fs::read_to_string("/proc/sys/kernel/overflowuid").ok()?;
     number.trim().parse().ok().filter(|_| !is_whole)
+}
+
+/// Returns whether this user namespace has an id for us. If not, we have the overflow user's, as all
+/// unknown users have.
+fn has_id(uid: u32) -> bool {
+    let Ok(users) = fs::read_to_string("/proc/self/uid_map") else { return true };
+    users.lines().any(|line| {
+        let mut numbers = line.split_whitespace().map_while(|word| word.parse::<u64>().ok());
+        let (first, count) = (numbers.next().unwrap_or(0), numbers.nth(1).unwrap_or(0));
+        (first..first + count).contains(&u64::from(uid))
+    })
 }
 
 /// Makes or checks a folder of ours that all users may read. The caller knows that no other user

@@ -31,8 +31,9 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 static CHILD: AtomicI32 = AtomicI32::new(0);
 
-/// The processes that signals are passed to without a [`CHILD`]; 0: none.
-static FOLLOWED: [AtomicI32; 64] = [const { AtomicI32::new(0) }; 64];
+/// The processes that signals are passed to without a [`CHILD`], before the first 0. More than
+/// these get no signals.
+static FOLLOWED: [AtomicI32; 4096] = [const { AtomicI32::new(0) }; 4096];
 
 static ASKED_TO_END: AtomicU32 = AtomicU32::new(0);
 
@@ -130,7 +131,8 @@ fn pass_to_followed(signal: i32) {
     if ends {
         ASKED_TO_END.fetch_add(1, Ordering::SeqCst);
     }
-    for pid in FOLLOWED.iter().map(|place| place.load(Ordering::SeqCst)).filter(|pid| *pid > 0) {
+    for pid in FOLLOWED.iter().map(|place| place.load(Ordering::SeqCst)).take_while(|pid| *pid > 0)
+    {
         // SAFETY: no pointers are involved. (`commands::checked` renews the list at least five
         // times a second, so the pid is hardly ever another process's.)
         unsafe { libc::kill(pid, if ends { libc::SIGTERM } else { signal }) };

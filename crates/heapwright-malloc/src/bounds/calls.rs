@@ -28,8 +28,8 @@ use heapwright_entry_reads::SLOTS;
 // (Modules of the table's lines have the names of libc's functions, so the types are named here.)
 use libc::{
     c_int, c_long, c_uint, c_ulong, c_ushort, c_void, epoll_event, iovec, itimerspec, itimerval,
-    mmsghdr, msghdr, off_t, off64_t, pollfd, rlimit, rusage, siginfo_t, socklen_t, ssize_t,
-    stack_t, timespec, timeval, timex, tms, utimbuf, utsname,
+    mmsghdr, msghdr, off_t, off64_t, pollfd, rlimit, rusage, sigevent, siginfo_t, socklen_t,
+    ssize_t, stack_t, timespec, timeval, timex, tms, utimbuf, utsname,
 };
 use libc::{stat as Stat, statfs as StatFs, statvfs as StatVfs, sysinfo as SysInfo};
 
@@ -302,6 +302,7 @@ functions! { CALLS:
     settimeofday(from: *const timeval, zone: *const [c_int; 2]) -> c_int { takes(from), takes(zone) }
     time(to: *mut c_long) -> c_long { fills(to) }
     times(to: *mut tms) -> c_long { fills(to) }
+    timer_create(clock: c_int, how: *const sigevent, to: *mut To) -> c_int { takes(how), fills(to) }
     timer_gettime(timer: To, to: *mut itimerspec) -> c_int { fills(to) }
     timer_settime(timer: To, flags: c_int, new: *const itimerspec, old: *mut itimerspec) -> c_int { takes(new), fills(old) }
     timerfd_gettime(file: c_int, to: *mut itimerspec) -> c_int { fills(to) }
@@ -383,6 +384,9 @@ functions! { CALLS:
         QUEUE })
     }
     mq_unlink(name: ConstText) -> c_int { names(name) }
+    mq_getattr(queue: c_int, to: To) -> c_int { fills_bytes(to, QUEUE) }
+    mq_setattr(queue: c_int, from: From, to: To) -> c_int { takes_bytes(from, QUEUE), fills_bytes(to, QUEUE) }
+    mq_notify(queue: c_int, how: *const sigevent) -> c_int { takes(how) }
     mq_send(queue: c_int, from: ConstText, n: usize, urgency: c_uint) -> c_int { reads(from, n) }
     mq_timedsend(queue: c_int, from: ConstText, n: usize, urgency: c_uint, limit: *const timespec) -> c_int { reads(from, n), takes(limit) }
     mq_receive(queue: c_int, to: Text, n: usize, urgency: *mut c_uint) -> ssize_t { fills_up_to(to, n, Filled::Bytes), fills(urgency) }
@@ -403,8 +407,9 @@ pub(super) const SINCE: &[(u32, &[&str])] = &[
     (33, &["fstat", "fstat64", "fstatat", "fstatat64", "lstat", "lstat64", "mknod", "mknodat"]),
     (33, &["stat", "stat64"]),
     // (Before 2.34 the names of this version, except `execveat`, were in librt.)
+    (34, &["mq_getattr", "mq_notify", "mq_setattr"]),
     (34, &["mq_open", "mq_receive", "mq_send", "mq_timedreceive", "mq_timedsend", "mq_unlink"]),
-    (34, &["execveat", "timer_gettime", "timer_settime"]),
+    (34, &["execveat", "timer_create", "timer_gettime", "timer_settime"]),
     (35, &["epoll_pwait2"]),
 ];
 

@@ -111,6 +111,8 @@ functions! { TABLE:
     __strncat_chk(to: Text, from: ConstText, n: usize, limit: usize) -> Text { appends_text(to, from, n) }
     __strncpy_chk(to: Text, from: ConstText, n: usize, limit: usize) -> Text { writes(to, n), reads_text(from, n) }
     __stpncpy_chk(to: Text, from: ConstText, n: usize, limit: usize) -> Text { writes(to, n), reads_text(from, n) }
+    __strlcpy_chk as nothing(to: Text, from: ConstText, n: usize, limit: usize) -> usize { instead text::copy_within_chk }
+    __strlcat_chk as nothing(to: Text, from: ConstText, n: usize, limit: usize) -> usize { instead text::append_within_chk }
     __wmemcpy_chk(to: Wide, from: ConstWide, n: usize, limit: usize) -> Wide { writes(to, wide(n)), reads(from, wide(n)) }
     __wmemmove_chk(to: Wide, from: ConstWide, n: usize, limit: usize) -> Wide { writes(to, wide(n)), reads(from, wide(n)) }
     __wmempcpy_chk(to: Wide, from: ConstWide, n: usize, limit: usize) -> Wide { writes(to, wide(n)), reads(from, wide(n)) }

@@ -6,6 +6,7 @@
 //! `strlcpy` and `strlcat` are implemented here, because older C libraries lack them.
 
 use super::{Access, Check, SLOTS, bounded};
+use crate::weak::weak;
 use core::mem::transmute;
 use core::sync::atomic::Ordering;
 use libc::{c_char, c_int, c_void, size_t, wchar_t};
@@ -196,4 +197,54 @@ pub(super) unsafe fn append_within<const READS: bool, R>(
     // SAFETY: the destination has room for `n` characters, of which `before` stay.
     unsafe { write_within(check, to.wrapping_add(before), from, whole, n - before) };
     before + whole
+}
+
+/// `__strlcpy_chk`, of glibc 2.38 and later.
+///
+/// # Safety
+///
+/// As the C library's.
+pub(super) unsafe fn copy_within_chk<const READS: bool, R>(
+    check: Check<'_, READS>,
+    real: R,
+    to: *mut c_char,
+    from: *const c_char,
+    n: usize,
+    limit: usize,
+) -> usize {
+    keep_within(n, limit);
+    // SAFETY: as the caller promises.
+    unsafe { copy_within(check, real, to, from, n) }
+}
+
+/// `__strlcat_chk`, of glibc 2.38 and later.
+///
+/// # Safety
+///
+/// As the C library's.
+pub(super) unsafe fn append_within_chk<const READS: bool, R>(
+    check: Check<'_, READS>,
+    real: R,
+    to: *mut c_char,
+    from: *const c_char,
+    n: usize,
+    limit: usize,
+) -> usize {
+    keep_within(n, limit);
+    // SAFETY: as the caller promises.
+    unsafe { append_within(check, real, to, from, n) }
+}
+
+/// Ends the process, as the C library does, if `n` is more than the compiler's limit.
+fn keep_within(n: usize, limit: usize) {
+    if n <= limit {
+        return;
+    }
+    let fail = weak!("__chk_fail");
+    if !fail.is_null() {
+        // SAFETY: `__chk_fail` has this type in glibc, and no preconditions.
+        unsafe { transmute::<*mut c_void, unsafe extern "C" fn() -> !>(fail)() }
+    }
+    // SAFETY: no preconditions.
+    unsafe { libc::abort() }
 }

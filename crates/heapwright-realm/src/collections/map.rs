@@ -311,12 +311,13 @@ where
     fn make_room(self, mc: &Mutation<'gc>) -> Entries<'gc, K, V> {
         let Some(full) = self.entries() else { return self.rebuild(mc, SMALL / 2) };
         let (capacity, live) = (full.capacity(), self.len());
-        let twice = if capacity == SMALL { INDEXED } else { capacity * 2 };
+        let twice = if capacity == SMALL { INDEXED } else { (capacity * 2).min(MOST) };
         if live < full.len() {
             let is_nearly_full = live > capacity - capacity / 4;
-            return self.rebuild(mc, if is_nearly_full { twice } else { (live * 2).max(SMALL) });
+            return self
+                .rebuild(mc, if is_nearly_full { twice } else { (live * 2).clamp(SMALL, MOST) });
         }
-        assert!(capacity <= MOST / 2, "a map has too many keys");
+        assert!(capacity < MOST, "a map has too many keys");
         // There are no holes, so numbers stay, and the old words are placed again.
         let made = mc.buffer_of(full, twice);
         let body = self.0.as_ref();

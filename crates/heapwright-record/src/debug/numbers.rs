@@ -192,7 +192,7 @@ numbers! {
         OtherHeap = 5 "other-heap",
         /// A first-class heap.
         FirstClassHeap = 6 "first-class-heap",
-        /// A pool, or a collected heap.
+        /// A pool.
         Pool = 7 "pool",
         /// An arena.
         Arena = 8 "arena",
@@ -202,6 +202,8 @@ numbers! {
         Mapping = 10 "mapping",
         /// heapwright's own records.
         Metadata = 11 "metadata",
+        /// A collected heap.
+        Collected = 12 "collected-heap",
     }
 
     /// The kind of access.
@@ -543,6 +545,10 @@ numbers! {
         Wait3 = 326 "wait3",
         Waitid = 327 "waitid",
         Prctl = 328 "prctl",
+        MqGetattr = 329 "mq_getattr",
+        MqNotify = 330 "mq_notify",
+        MqSetattr = 331 "mq_setattr",
+        TimerCreate = 332 "timer_create",
     }
 
     /// The reason for a leak check.

@@ -100,6 +100,7 @@ impl Finding {
                 out.text(match self.region {
                     Region::FirstClassHeap => "block of a first-class heap",
                     Region::Pool => "object of a pool",
+                    Region::Collected => "object of a collected heap",
                     Region::Arena => "memory of an arena",
                     _ => match self.origin {
                         Origin::Unknown => "block of another allocator",
@@ -301,19 +302,20 @@ impl Finding {
             Region::OtherHeap => " of a pointer into the C library's heap, not heapwright's",
             Region::FirstClassHeap => " of a block of a first-class heap",
             Region::Pool => " of a pool's object",
+            Region::Collected => " of a collected heap's object",
             Region::Arena => " of memory of an arena",
             _ => " of a pointer that malloc did not return",
         });
         out.text(match self.region {
             Region::Block => ": it lies between blocks",
-            Region::Nothing => ": nothing is mapped there",
+            Region::Nothing => ": there is no block",
             Region::Mapping => ": it leads to memory that the program mapped",
             Region::Metadata => ": it leads to heapwright's own records",
             _ => "",
         });
     }
 
-    /// Writes "write of 0x41 at offset 40 of a 40-byte block, 3 bytes in all".
+    /// Writes "write of 0x41 at offset 40 of a 40-byte block, in a span of 3 bytes".
     fn accessed(&self, out: &mut dyn Words) {
         let found_later = !self.is_access();
         out.text(match self.access {
@@ -337,9 +339,8 @@ impl Finding {
             out.text(", which the program has poisoned there");
         }
         if found_later && self.length > 1 {
-            out.text(", ");
+            out.text(", in a span of ");
             bytes(self.length, out);
-            out.text(" in all");
         }
         if self.function != Function::Unknown {
             out.text(", by ");
@@ -516,12 +517,10 @@ mod tests {
             (Region::OtherHeap, "free of a pointer into the C library's heap, not heapwright's"),
             (Region::FirstClassHeap, "free of a block of a first-class heap"),
             (Region::Pool, "free of a pool's object"),
+            (Region::Collected, "free of a collected heap's object"),
             (Region::Arena, "free of memory of an arena"),
             (Region::Unknown, "free of a pointer that malloc did not return"),
-            (
-                Region::Nothing,
-                "free of a pointer that malloc did not return: nothing is mapped there",
-            ),
+            (Region::Nothing, "free of a pointer that malloc did not return: there is no block"),
             (Region::Block, "free of a pointer that malloc did not return: it lies between blocks"),
         ] {
             assert_eq!(said(&Finding { region, ..invalid }), words);
@@ -539,7 +538,7 @@ mod tests {
         assert_eq!(said(&over), "write of 0x41 at offset 40 of a 40-byte block");
         assert_eq!(
             said(&Finding { length: 3, ..over }),
-            "write of 0x41 at offset 40 of a 40-byte block, 3 bytes in all"
+            "write of 0x41 at offset 40 of a 40-byte block, in a span of 3 bytes"
         );
         let caught = Finding { call: Call::Access, ..over };
         for (access, words) in [
@@ -557,7 +556,7 @@ mod tests {
         assert_eq!(said(&late), "write of 0x41 at offset 8 of a 40-byte block after it was freed");
         assert_eq!(
             said(&Finding { length: 2, ..late }),
-            "write of 0x41 at offset 8 of a 40-byte block after it was freed, 2 bytes in all"
+            "write of 0x41 at offset 8 of a 40-byte block after it was freed, in a span of 2 bytes"
         );
         let used =
             Finding { offset: 8, access: Access::Read, ..on(UseAfterFree, Call::Access, 40) };

@@ -17,7 +17,7 @@ pub(super) const fn place(position: usize, size: usize, align: usize) -> (usize,
     (start, start + size)
 }
 
-/// Bytes of the first chunk. Regular chunks double until they have at least [`LARGEST`] bytes.
+/// Bytes of the first chunk. Regular chunks double, up to [`LARGEST`] bytes.
 pub(super) const FIRST: usize = 64 << 10;
 const LARGEST: usize = 8 << 20;
 
@@ -31,7 +31,7 @@ pub(super) const fn next_chunk(usual: usize, needed: usize) -> (usize, usize) {
     if needed > usual {
         return (needed, usual);
     }
-    (usual, if usual < LARGEST { usual * 2 } else { usual })
+    (usual, if usual < LARGEST / 2 { usual * 2 } else { LARGEST })
 }
 
 #[cfg(test)]
@@ -67,6 +67,7 @@ mod tests {
         assert!(sizes[..8].windows(2).all(|pair| pair[1] == pair[0] * 2));
         assert_eq!(sizes[9], LARGEST);
         assert_eq!(next_chunk(FIRST, 1 << 30), (1 << 30, FIRST));
+        assert_eq!(next_chunk(5 << 20, 100), (5 << 20, LARGEST));
         assert_eq!([0, FIRST + 1, 1 << 30].map(first_chunk), [FIRST, 2 * FIRST, LARGEST]);
     }
 }

@@ -85,6 +85,9 @@ pub(crate) unsafe fn ends_well(end: *const u8, size: usize) -> bool {
     last | first >> (128 - 8 * size) == 0
 }
 
+/// Reads plainly, although the program may write meanwhile, because atomic or volatile reads would
+/// not be vectorised. Each word is read once, and decides only whether [`damage`] looks.
+///
 /// # Safety
 ///
 /// Eight bytes can be read.

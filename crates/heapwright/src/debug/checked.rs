@@ -199,7 +199,8 @@ impl<A: GlobalAlloc> Checked<A> {
         let Some(by) = heap.moment() else { return ptr::null_mut() };
         let block = self.place_by(heap, layout, zero, by);
         if heap.reporter.logs() {
-            heap.reporter.log(Call::RustRealloc, block.addr(), layout.size(), by.stack);
+            let call = if zero { Call::Calloc } else { Call::Malloc };
+            heap.reporter.log(call, block.addr(), layout.size(), by.stack);
         }
         block
     }
@@ -491,6 +492,9 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Checked<A> {
         }
         // SAFETY: the caller keeps the contract of `realloc`, or the call becomes a finding.
         unsafe { self.deallocate_block(heap, block.addr(), layout, Call::RustRealloc, by) };
+        if heap.reporter.logs() {
+            heap.reporter.log(Call::RustRealloc, new.addr(), size, by.stack);
+        }
         new
     }
 }

@@ -221,7 +221,7 @@ fn region_unless_block(address: usize) -> Option<Region> {
         Kind::Foreign => Some(region_of(address)),
         Kind::PoolHead | Kind::PoolRest(_) => Some(Region::Pool),
         Kind::Arena => Some(Region::Arena),
-        Kind::Collected(_) | Kind::CollectedRest(_) => Some(Region::Pool),
+        Kind::Collected(_) | Kind::CollectedRest(_) => Some(Region::Collected),
         Kind::Metadata => Some(Region::Metadata),
         Kind::Free | Kind::Kept | Kind::Guard => Some(Region::Nothing),
         Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_) => None,

@@ -282,6 +282,7 @@ fn address(finding: &Finding, is_freed: bool) -> String {
         Region::Code => "in code".to_owned(),
         Region::FirstClassHeap => "in a first-class heap".to_owned(),
         Region::Pool => "in a pool".to_owned(),
+        Region::Collected => "in a collected heap".to_owned(),
         Region::Arena => "in an arena".to_owned(),
         _ => "not stack'd, malloc'd or (recently) free'd".to_owned(),
     };

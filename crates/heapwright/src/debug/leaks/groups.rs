@@ -43,10 +43,14 @@ impl Group {
     }
 
     pub(super) fn add(&mut self, block: usize, size: usize, sequence: u32) {
-        if self.blocks == 0 || sequence < self.oldest {
+        // (Numbers of operations wrap.)
+        let is_before = |of: u32| (sequence.wrapping_sub(of) as i32) < 0;
+        if self.blocks == 0 || is_before(self.oldest) {
             self.oldest = sequence;
         }
-        self.youngest = self.youngest.max(sequence);
+        if self.blocks == 0 || !is_before(self.youngest) {
+            self.youngest = sequence;
+        }
         if self.blocks == 0 || size > self.size {
             (self.example, self.size) = (block, size);
         }
