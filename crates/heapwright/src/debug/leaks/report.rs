@@ -37,7 +37,7 @@ const REACHABLE_REPORTED: usize = 100;
 const USAGE_TOLD: usize = 256;
 const SHOWN: usize = 8;
 const PRINTED: usize = 20;
-/// The most steps of a path that are reported, from the root on, and that are followed.
+/// The most steps of a path that are reported, from the root on, and (`LONGEST`) followed.
 const STEPS: usize = 24;
 const LONGEST: usize = 1 << 20;
 
