@@ -14,7 +14,7 @@
 //!
 //! The slots' records stay with the bucket, so a late `free` of a block is reported with the block
 //! and the call that freed it. By default the history takes up to a sixteenth to a quarter of the
-//! open buckets' bytes (see `sparse`), at least 2 MiB. `memory=` limits it and the records together.
+//! open buckets' bytes (see `sparse`), at least 2 MiB. `memory=` limits it with the records.
 //!
 //! [`History`] belongs to `store`, under the heap's lock. `heap` also calls the functions for one
 //! bucket. `deallocate` does so without the lock, because they make system calls and no other code

@@ -8,7 +8,7 @@
 //!             the history's oldest --> verified --> can be used again
 //! ```
 //!
-//! Called by `heap`, under its lock.
+//! Called by `heap`, and by `unprotect`, under the store's lock.
 
 use core::ops::Range;
 use core::ptr;

@@ -17,7 +17,7 @@
 //! `returned` has a bit for each segment with a nonempty set. While the frontier is open, its
 //! segment's `carved` may be too low ([`Store::sync`] mends it).
 //!
-//! Used by `raw` (one thread) and `shared` (under its lock).
+//! Used by `raw`, `front` and `typed` (one thread), by `shared` (under its lock), and by `checked`.
 
 use super::layout::{SEGMENTS, Shape};
 use super::segment::{self, Of, Segment};

@@ -6,7 +6,7 @@
 //!                    it is busy, or there is no index: the common state, under its lock
 //! ```
 //!
-//! Called by the rest of the heap.
+//! Called by the rest of the heap, and by `scope`, `process` and `unprotect`.
 
 use core::mem;
 

@@ -9,7 +9,7 @@
 //!
 //! The check at exit is *brief* if no check came before it, with `reachable=none` and `growth=off`.
 //! It leaves out the live blocks by stack, by size and by time. Without losses, the report consists
-//! of two sums and a few blocks. Called by `leaks`, in the copy of the process.
+//! of two sums and a few blocks. Called by `leaks` and `request`, often in a copy of the process.
 
 use heapwright_record::debug::{self as record, Entry, Occasion, Origin, Reach, Root};
 
