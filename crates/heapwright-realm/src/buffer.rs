@@ -98,7 +98,7 @@ impl<T> Buffer<'_, T> {
         self.head().wrapping_add(1).cast()
     }
 
-    /// Returns the place of value `n`, which is at most the capacity.
+    /// Returns the place of value `n`. The number `n` is at most the capacity.
     #[inline]
     fn place(self, n: usize) -> *mut T {
         let (at, capacity) = (self.start() + n, self.capacity());

@@ -1,6 +1,6 @@
 //! References that are `Copy`, for any type of value.
 
-/// `Clone` and `Copy` for a reference with type parameters that need be neither.
+/// Implements `Clone` and `Copy` for a reference, whether or not its type parameters are `Copy`.
 macro_rules! copied {
     ($of:ty $(: $($parameter:ident),+)?) => {
         impl$(<$($parameter),+>)? Clone for $of {

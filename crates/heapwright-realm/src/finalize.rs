@@ -9,7 +9,7 @@
 //! `Drop` of a value in a realm must use no reference, because the objects that the value led to
 //! may be gone. A finalizer may use these objects, for example to update a table. The rules:
 //!
-//! - *When.* A collection that finds a value unreachable makes its finalizer due. (A minor
+//! - *When.* A collection that finds a value unreachable makes the finalizer due. (A minor
 //!   collection finds only young values.) Only [`Realm::run_finalizers`] calls finalizers, on the
 //!   calling thread. Dropping a realm calls none.
 //! - *Its view.* The value, and all that it leads to, are unchanged and live until the finalizer

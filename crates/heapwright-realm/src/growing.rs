@@ -30,7 +30,7 @@ unsafe impl<T: Copy + Trace> Trace for Growing<'_, T> {
 }
 
 impl<'gc, T: Copy + Trace + 'gc> Growing<'gc, T> {
-    /// Panics if there is no memory, as every function here that allocates.
+    /// Panics if there is no memory, as every function here does that allocates.
     pub(super) fn new(mc: &Mutation<'gc>, buffer: Option<Buffer<'gc, T>>) -> Self {
         Self(mc.alloc(Cell::new(buffer)))
     }

@@ -173,7 +173,7 @@
 //! ```
 //!
 //! - `realm`, `mutation`: the heap, and the operations of one mutation
-//! - `pointer`: references, and the header before each object
+//! - `pointer`: references, and the header before each value
 //! - `cells`: interior mutability with a write barrier
 //! - `slice`: arrays and strings in a slot of their own; `text`: how strings are built
 //! - `buffer`: room for values; `growing`: room that grows; `collections`: vector, deque, map and

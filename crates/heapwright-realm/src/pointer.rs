@@ -1,4 +1,4 @@
-//! References into a realm, and the header before each object.
+//! References into a realm, and the header before each value.
 //!
 //! ```text
 //!   object   | header: type's operations | value ......... |     in a slot
@@ -30,7 +30,7 @@ pub(super) struct Type {
     pub(super) name: fn() -> &'static str,
 }
 
-/// The header before each object. Zero: the object has no value yet.
+/// The header at an object's start. Zero: the object has no value yet.
 pub(super) struct Header {
     pub(super) of: Option<&'static Type>,
 }
@@ -169,7 +169,7 @@ pub struct Gc<'gc, T> {
 }
 
 impl<'gc, T> Gc<'gc, T> {
-    /// The value, for the whole mutation.
+    /// Returns the value, for the whole mutation.
     #[allow(
         clippy::should_implement_trait,
         reason = "what the trait gives lives as long as the Gc that is asked, this as long as any"
@@ -189,8 +189,8 @@ impl<'gc, T> Gc<'gc, T> {
         self.at == other.at
     }
 
-    /// A number that no other value has now. It changes when the value moves, which can happen
-    /// between two calls of [`Realm::mutate`](super::Realm::mutate); see [`Mutation::pin`].
+    /// Returns a number that no other value has now. A value that is not [pinned](Mutation::pin)
+    /// may move after this [`Realm::mutate`](super::Realm::mutate), and then gets another number.
     #[inline]
     #[must_use]
     pub fn address(self) -> usize {

@@ -13,7 +13,7 @@ use super::mutation::{Fuel, Mutation, Rootable};
 use super::pointer::{self, Gc, Header};
 use super::send::{Mode, OneThread};
 
-/// A heap with one root. One thread uses it; a [`SendRealm`](super::SendRealm) may change threads.
+/// A heap with one root. One thread uses it. A [`SendRealm`](super::SendRealm) may change threads.
 ///
 /// # A mutation never collects
 ///
@@ -186,7 +186,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
 
     /// Calls `with`, which may read and change objects, and allocate. References do not leave
     /// `with`. Nothing is collected until `with` returns. Then the realm pays for the allocated
-    /// bytes, by a collection or a step of one, if it is due.
+    /// bytes: it runs a collection or a step of one, if that is due.
     pub fn mutate<T>(
         &mut self,
         with: impl for<'gc> FnOnce(&Mutation<'gc>, Gc<'gc, <R as Rootable<'gc>>::Root>) -> T,

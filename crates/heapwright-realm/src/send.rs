@@ -15,8 +15,8 @@
 //!   holds no `Gc` of another lifetime.
 //! - *Values that do not stay* are garbage after the mutation that made them. The thread that
 //!   sweeps drops them. So a type that needs a drop is allowed only if any thread may drop its
-//!   values ([`Trace::DROPS_ANYWHERE`]). The first value of another such type panics. (The root is
-//!   exempt, because it is `Send`. It may be a `Static<Vec<u8>>` or an `Arc`.)
+//!   values ([`Trace::DROPS_ANYWHERE`]). An allocation of any other type that needs a drop
+//!   panics. (The root is exempt: it is `Send`, and may be a `Static<Vec<u8>>` or an `Arc`.)
 //! - *Values that only their finalizers keep* are not reachable from the root, and any thread may
 //!   call the finalizers. So a type may have finalizers only if it is `Send` with `'static` for its
 //!   lifetime ([`Trace::SENDS`]). Then all that its values lead to is `Send`.

@@ -28,7 +28,7 @@ struct Head {
 }
 
 /// A reference to an array in a realm. The length never changes. Elements that are to change are
-/// [`Cell`](super::Cell)s.
+/// [`Cell`](super::Cell)s or [`Lock`](super::Lock)s.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Cell, Realm, Slice}};

@@ -1,7 +1,7 @@
 //! Compares a realm's collections with std's: the same operations in the same order. Between the
 //! operations the heap collects: by force, in steps and with moving. Also tests finalizers.
 //!
-//! Only these tests find an unreported store, or a value that is traced after it was removed.
+//! Only these tests find a collection's unreported store, or a removed value that is still traced.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -1,5 +1,5 @@
-//! A process whose first allocations come from several threads at once.
-//! A cache that a thread gets before the heap can notice the end of the thread is never abandoned.
+//! A process whose first allocations come from several threads at once. Each thread's cache must be
+//! abandoned at the thread's end, so the heap must notice the end of even the first threads.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -187,7 +187,7 @@ fn growth_and_points_are_right() {
     assert!(profile::begin(PERIOD));
     let began = std::time::Instant::now();
     let (stays, goes) = (allocate(20_000, 100), allocate(20_000, 50));
-    // Growth counts from a moment behind the first quarter of the time.
+    // The profile counts growth from a moment after the first quarter of the time.
     std::thread::sleep(3 * began.elapsed() + std::time::Duration::from_millis(300));
     let flat_ns = began.elapsed().as_nanos() as u64;
     let comes = allocate(30_000, 80);

@@ -83,8 +83,8 @@ fn what_an_idle_thread_has_left_over_serves_others() {
     });
 }
 
-/// Passes to `then` the resident bytes of the time before an idle thread made blocks and freed them
-/// all.
+/// Calls `then` beside an idle thread that has made blocks and freed them all. `then` gets the
+/// number of resident bytes before that.
 fn beside_a_thread_that_freed_all(then: impl FnOnce(usize)) {
     let _alone = alone();
     heap::trim(0);

@@ -80,7 +80,7 @@ fn a_block_that_still_fits_stays() {
     let at = large.at;
     large.realloc(SLAB_MAX + 1);
     assert_eq!(large.at, at);
-    assert!(large.usable() < UNIT, "what it gave up is not the program's");
+    assert!(large.usable() < UNIT, "the rest is no longer usable");
     large.free();
 }
 

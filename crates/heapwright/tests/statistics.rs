@@ -24,8 +24,8 @@ fn check(now: &Stats, blocks: &[Owned]) {
     assert_eq!((now.live_blocks, now.live_bytes), (small.0 + large.0, small.1 + large.1));
     assert_eq!(now.rss_parts(), now.rss);
     assert!(now.rss <= now.peak_rss);
-    // Every block was written to at both ends, but a large block also has pages in between. Pages
-    // behind the block, up to a whole unit, may be resident from earlier use.
+    // Every block was written at both ends. A large block also has pages in between that were not.
+    // Pages behind the block, up to a whole unit, may be resident from earlier use.
     assert!(now.rss_live <= now.live_bytes, "{now:?}");
     let most = now.live_bytes + now.large_blocks * UNIT as u64;
     assert!(now.rss_live + now.rss_rounding <= most, "{now:?}");

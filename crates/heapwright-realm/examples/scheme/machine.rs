@@ -47,7 +47,7 @@ pub(crate) struct Code<'gc> {
     pub(crate) places: Slice<'gc, u32>,
 }
 
-/// An operation. It pushes its result.
+/// An operation. An operation with a result pushes it.
 #[derive(Clone, Copy, Trace)]
 pub(crate) enum Op<'gc> {
     Value(Value<'gc>),

@@ -15,7 +15,7 @@ use crate::read::Failure;
 
 const LINES: u32 = 20;
 
-/// A histogram of durations. A bucket is 1/64 of its durations wide.
+/// A histogram of durations. A bucket is at most 1/64 of its durations wide.
 struct Durations {
     counts: Vec<u64>,
     all: u64,

@@ -8,7 +8,7 @@
 //!   Place      an assigned variable                      Table       a hash table
 //! ```
 //!
-//! A vector's, a closure's and a string's contents lie in the slot itself.
+//! A vector's and a string's contents lie in the slot itself, and a closure's values in another.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};

@@ -394,9 +394,9 @@ where
 
     /// Returns keys and values, in the order in which keys were inserted first.
     ///
-    /// The map may change meanwhile. The iterator sees changed values, removed keys and inserted
-    /// keys ahead of it. But if keys were removed before, an insertion may move the entries
-    /// together. Then the iterator skips some entries.
+    /// The map may change meanwhile. Changes, removals and insertions ahead of the iterator take
+    /// effect. But if keys were removed before, an insertion may move the entries together. Then
+    /// the iterator skips some entries.
     #[must_use]
     pub fn iter(self) -> Iter<'gc, K, V, S> {
         Iter { of: self, next: self.entries().map_or(0, Buffer::first) }

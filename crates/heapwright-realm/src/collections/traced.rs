@@ -1,4 +1,4 @@
-//! `Trace` for the collections: each reports its one field.
+//! `Trace` for the collections and a map's body: each reports its fields with references.
 
 use heapwright_gc::raw::Tracer;
 

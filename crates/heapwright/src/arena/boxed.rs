@@ -95,7 +95,7 @@ unsafe impl<T: ?Sized + Send> Send for ArenaBox<'_, T> {}
 unsafe impl<T: ?Sized + Sync> Sync for ArenaBox<'_, T> {}
 
 impl<'a, T: 'a> ArenaBox<'a, T> {
-    /// Moves a value into an arena. Ends the process if there is no memory. O(1) amortised.
+    /// Moves a value into an arena, or ends the process as [`Arena::alloc`] does. O(1) amortised.
     #[inline]
     pub fn new_in(value: T, arena: impl Into<ArenaRef<'a>>) -> Self {
         Self::own(make::value(arena.into().0, value))
@@ -228,7 +228,7 @@ macro_rules! __heapwright_coerce_in_arena {
 pub use crate::__heapwright_coerce_in_arena as coerce;
 
 impl<'a, T: 'a> ArenaBox<'a, [T]> {
-    /// Collects an iterator into a boxed slice. Ends the process if there is no memory.
+    /// Collects an iterator into a boxed slice, or ends the process as [`Arena::alloc`] does.
     ///
     /// ```
     /// use heapwright::arena::{Arena, ArenaBox};

@@ -63,7 +63,7 @@ impl Chunks {
         self.next(None, layout)
     }
 
-    /// Returns a chunk behind `current` with room, old or new, or `None` without memory.
+    /// Returns a chunk behind `current` with room, old or new. `None` without memory or at a limit.
     pub(super) fn next(&self, current: Option<usize>, layout: Layout) -> Option<usize> {
         let behind = |unit| self.list.after(&MAP, unit);
         let mut last = current;
@@ -133,7 +133,7 @@ impl Chunks {
         bytes
     }
 
-    /// Gives the whole pages of chunk `unit` from `from` on back. Returns the number of bytes.
+    /// Gives back the whole pages of chunk `unit` behind `from`. Returns the number of bytes.
     ///
     /// # Safety
     ///

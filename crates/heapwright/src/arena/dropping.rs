@@ -273,7 +273,7 @@ impl<'a> DropArena<'a> {
     ///
     /// # Panics
     ///
-    /// As [`DropArena::reset`].
+    /// Panics as [`DropArena::reset`] does.
     ///
     /// ```
     /// use heapwright::arena::DropArena;
@@ -385,7 +385,7 @@ impl<'s, 'a> DropScope<'s, 'a> {
     ///
     /// # Panics
     ///
-    /// As [`DropArena::reset`].
+    /// Panics as [`DropArena::reset`] does.
     pub fn scope<R>(&mut self, run: impl FnOnce(&mut DropScope<'_, 'a>) -> R) -> R {
         self.memory.in_scope(run)
     }

@@ -428,7 +428,7 @@ impl Arena {
     }
 
     /// Changes the size of a block to `size` bytes. The block stays if it shrinks, or if it is the
-    /// last one and there is room. Otherwise its bytes move. `None` (and no change) without memory.
+    /// last one and there is room. Otherwise its bytes move. Without memory: `None`, and no change.
     ///
     /// # Safety
     ///

@@ -8,7 +8,7 @@
 //!    Memory   place, resize, give           Core, SharedArena, and Dropping, which notes values
 //! ```
 //!
-//! Each function takes the room before it calls the program's closure or iterator. So this code may
+//! Most functions take the room before they call the program's code. So the closure or iterator may
 //! allocate from the same arena, or panic.
 
 #![allow(clippy::mut_from_ref, reason = "each makes memory that nobody else has")]

@@ -6,7 +6,7 @@
 macro_rules! allocating {
     (life $life:lifetime, bound [$($bound:lifetime)?], made $made:literal, end $end:literal) => {
         /// Moves a value into the arena. O(1) amortised. Ends the process with one line if there is
-        /// no memory (`try_alloc` returns an error).
+        /// no memory or the limit is reached.
         ///
         /// ```
         #[doc = $made]
@@ -31,8 +31,8 @@ macro_rules! allocating {
         }
 
         /// Makes a value in the arena. A large value is not moved there from the stack. O(1)
-        /// amortised. Ends the process if there is no memory. If `make` panics, the value's room is
-        /// lost until the next reset.
+        /// amortised. Ends the process if there is no memory or the limit is reached. If `make`
+        /// panics, the value's room is lost until the next reset.
         ///
         /// ```
         #[doc = $made]
@@ -60,12 +60,12 @@ macro_rules! allocating {
             make::try_with(self.memory(), make)
         }
 
-        /// Makes a value with a function that may fail. Ends the process if there is no memory.
+        /// Makes a value with a function that may fail. Ends the process if there is no memory or
+        /// the limit is reached.
         ///
         /// # Errors
         ///
-        /// Returns the error of `make`. The room is used again, unless `make` allocated from this
-        /// arena.
+        /// Returns the error of `make`. The room is reused if it is still the last block.
         ///
         /// ```
         #[doc = $made]
@@ -237,8 +237,7 @@ macro_rules! allocating {
 
         with_error! {
             /// Collects any iterator into a slice. O(length) amortised. If the iterator allocates
-            /// from the same arena, the elements may move there several times. If the iterator
-            /// panics, the elements that it made before are dropped.
+            /// from this arena, the elements may move. If it panics, they are dropped.
             ///
             /// ```
             #[doc = $made]
@@ -253,7 +252,7 @@ macro_rules! allocating {
         }
 
         /// Makes a slice of `length` elements. `make` makes each element from its index, and may
-        /// fail. Ends the process if there is no memory.
+        /// fail. Ends the process if there is no memory or the limit is reached.
         ///
         /// # Errors
         ///
@@ -338,7 +337,7 @@ macro_rules! allocating {
             }
         }
 
-        /// Returns uninitialised memory for a layout. O(1) amortised.
+        /// Returns uninitialised memory, or ends the process as `alloc` does. O(1) amortised.
         ///
         /// ```
         #[doc = $made]
@@ -363,7 +362,7 @@ macro_rules! allocating {
     };
 }
 
-/// Writes two methods: one ends the process if there is no memory, the other returns an error.
+/// Writes two methods. Without room in the arena, one ends the process, the other returns an error.
 macro_rules! with_error {
     (
         $(#[$doc:meta])*
@@ -373,6 +372,7 @@ macro_rules! with_error {
         }
     ) => {
         $(#[$doc])*
+        /// Ends the process if there is no memory, the limit is reached, or the size is too large.
         #[inline]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         pub fn $name<$($generic)*>(&self, $($argument: $type),*) -> $result {

@@ -155,7 +155,7 @@ impl SharedArena {
         Some(next)
     }
 
-    /// Moves the end of a block. False if it is not the current chunk's last one, or without room.
+    /// Moves the end of the current chunk's last block. False for another block, or without room.
     fn move_end(&self, block: NonNull<u8>, old: usize, new: usize) -> bool {
         let unit = self.current.load(Ordering::Acquire);
         if unit == 0 || old == 0 {

@@ -13,7 +13,7 @@ use super::methods::no_room;
 use super::vec::ArenaVec;
 
 /// A string in an arena, like `String`. It dereferences to `str`, and grows like an [`ArenaVec`].
-/// Its functions end the process if there is no memory.
+/// Its functions end the process if there is no memory or the limit is reached.
 ///
 /// ```
 /// use heapwright::arena::{Arena, ArenaString};

@@ -20,8 +20,8 @@ use crate::refused::Refused;
 /// A vector takes four words. It grows in place if its block is the arena's last one and the chunk
 /// has room. Otherwise its elements move, and their old memory is lost until the next reset. The
 /// vector's drop gives the block back if it is the last one. Functions without `try_` end the
-/// process if there is no memory. With the features `allocator-api2-*` and `nightly`, vectors with
-/// all functions of `Vec` take `&Arena`.
+/// process if there is no memory or the limit is reached. With the features `allocator-api2-*` and
+/// `nightly`, vectors with all functions of `Vec` take `&Arena`.
 ///
 /// ```
 /// use heapwright::arena::{Arena, ArenaVec};

@@ -35,7 +35,7 @@ const FIRST: u32 = 256;
 const SHARE: u64 = 3;
 /// The most time that a heap saves up, for a program that allocates in bursts.
 const MOST_NS: i64 = 5_000_000;
-/// The largest debt. Even due blocks then wait, except those that `module_advance` allows.
+/// The largest debt. Even due blocks then wait, except those that [`Allowance::None`] names.
 const DEBT_MOST_NS: i64 = 2_500_000;
 /// Milliseconds between two readings of the process's CPU time.
 const STEP_MS: u32 = 8;
@@ -52,7 +52,7 @@ pub(super) enum Allowance {
     All,
     Some,
     Due,
-    /// Only blocks of sites with findings, and of modules with an advance left, are guarded.
+    /// Only blocks of flagged sites, and due blocks of modules with an advance left, are guarded.
     None,
 }
 

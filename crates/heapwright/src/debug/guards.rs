@@ -117,8 +117,8 @@ fn make() -> Option<&'static Heap> {
     Some(heap)
 }
 
-/// Returns a guarded block, or `None` if none is available now, or if the stack must be new and is
-/// not. The caller must not have interrupted the heap, and must hold none of its locks.
+/// Returns a guarded block, or `None` if none is available now. With [`Draw::IfNew`], only a new or
+/// flagged stack gets one. The caller must be outside of the heap, and hold none of its locks.
 pub(crate) fn sample(request: Request, draw: Draw) -> Option<NonNull<u8>> {
     let most = MOST.load(Ordering::Relaxed);
     if request.size > most / 4 || request.align > most / 4 {

@@ -30,8 +30,8 @@ pub struct Leaks {
 
 /// A heap that reports misuse of its blocks.
 ///
-/// The idea comes from Zig's `DebugAllocator`. Every operation takes constant time, without its
-/// system calls, fills and copies. A heap takes about 100 KiB, and each block a record of 24 bytes.
+/// The idea comes from Zig's `DebugAllocator`. Apart from system calls, fills and copies, every
+/// operation takes constant time. A heap takes about 100 KiB, and a block's record 24 bytes.
 /// Mistakes are counted, and reported on standard error as they happen.
 ///
 /// ```

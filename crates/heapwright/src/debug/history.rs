@@ -1,7 +1,7 @@
 //! The history: a queue of emptied buckets.
 //!
 //! ```text
-//!   newest <-- ... <-- oldest      as many as the budget holds, linked through their records
+//!   newest <-- ... <-- oldest      as many as its memory allows, linked through their records
 //!
 //!   a bucket   guarded  no pages, and any access is caught
 //!              filled   the pattern, checked when the bucket leaves (large: in touched pages)
@@ -10,11 +10,11 @@
 //! The pages of a *guarded* bucket go back to the kernel. A guard costs two system calls and
 //! faults, several times as much as a fill and its later check. By default the heap guards all
 //! blocks above 256 KiB, the first buckets of each list, and then one in 64. Others are guarded
-//! while the budget allows that (see `store`). `guard=all` guards all.
+//! while the budget of CPU time allows that (see `budget`). `guard=all` guards all.
 //!
 //! The slots' records stay with the bucket, so a late `free` of a block is reported with the block
-//! and the call that freed it. The budget is a sixteenth to a quarter of the open buckets' bytes
-//! (see `sparse`), at least 2 MiB, or `memory=` without the records.
+//! and the call that freed it. By default the history takes up to a sixteenth to a quarter of the
+//! open buckets' bytes (see `sparse`), at least 2 MiB. `memory=` limits it with the records.
 //!
 //! [`History`] belongs to `store`, under the heap's lock. `heap` also calls the functions for one
 //! bucket. `deallocate` does so without the lock, because they make system calls and no other code
@@ -32,7 +32,7 @@ use super::slot::Slot;
 use super::span::{BucketRef, Form, Memory, Span, Stage};
 
 const ENTRY_COST: usize = 64;
-/// The cost of each unit of a remembered span, in bytes.
+/// The cost of each unit of a guarded span, in bytes.
 const UNIT_COST: usize = 700;
 /// An unguarded large block up to this size stays filled.
 const FILLED_MOST: usize = u64::BITS as usize * PAGE;

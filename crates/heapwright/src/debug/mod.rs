@@ -37,7 +37,7 @@
 //   guards         a few blocks of fast mode (guard=sample)
 //   checked        Checked<A>: the same for another allocator's blocks
 //     table          records by address, the quarantine                (one lock)
-//   leaks          lost blocks, and the paths to the others
+//   leaks          lost blocks, and the paths to the others   (`leak_check`: its sums)
 //   check          a test's mistakes and leaks
 //     scope          the threads of a test
 //     reach          the blocks that pointers still lead to

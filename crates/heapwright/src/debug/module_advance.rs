@@ -64,7 +64,7 @@ impl ModuleAdvances {
     }
 
     /// Takes one guarded block from the advance of a module in `calls`, a site's calls, the
-    /// innermost first. Returns false if none is left. `find` returns an address's module's range.
+    /// innermost first. Returns false if none is left. `find` returns the range of a pc's module.
     pub(super) fn advance(
         &self,
         calls: &[usize],

@@ -2,7 +2,7 @@
 //!
 //! `hooks` calls these functions for every call of `malloc` and `free`. They serve requests, free
 //! blocks in spans, and report pointers that lead to no block. The fast heap handles all other
-//! blocks: of the C library, of first-class heaps, and those made before this heap.
+//! blocks: of the C library, of first-class heaps in Rust, and those made before this heap.
 
 use core::ffi::c_void;
 use core::ptr;

@@ -261,7 +261,7 @@ impl Reporter {
         self.state.lock().last
     }
 
-    /// Returns whether the last finding is about this block, and a function called by this thread.
+    /// Returns whether the last finding is about this block, in a C function that `thread` called.
     #[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
     pub(crate) fn has_told(&self, block: u64, thread: u32) -> bool {
         let state = self.state.lock_soon();

@@ -5,8 +5,8 @@
 //!
 //!   due       the first two blocks of every stack, then one after 16 more, after 64 more, ...
 //!   not due   while the budget lasts (see `budget`): first all blocks of the process; later all
-//!             in the pause of 16, every second in that of 64, every fourth in that of 256, ...:
-//!             a number that grows like the square root of the number of a site's blocks
+//!             in the pause of 16, every second in that of 64, every fourth in that of 256, ...
+//!             So their number grows like the square root of the number of a site's blocks.
 //! ```
 //!
 //! So a small program's blocks are guarded, and a bug at a site that runs once is seen the first
@@ -16,9 +16,9 @@
 //! earlier one, makes a site *flagged*. So does a guard hit that may not repeat (`flagged`). All
 //! blocks of a flagged site are guarded from then on, at the end that matters.
 //!
-//! A guarded block takes a page. So guarded pages fill at most a quarter of the open buckets' bytes
-//! (at least 4 MiB). Beyond that a due block waits for frees. Guards for blocks that are not due
-//! fill at most a 64th (at least 2 MiB).
+//! A guarded block takes a page. Guarded pages take at most a quarter of the open buckets' bytes
+//! (at least 4 MiB). Beyond that a due block waits for frees. Blocks that are not due get guards
+//! only while guarded pages take less than a 64th of these bytes (at least 2 MiB).
 
 use crate::segments::Segments;
 use crate::sync::atomic::{AtomicU32, Ordering};

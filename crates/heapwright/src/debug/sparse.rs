@@ -9,8 +9,8 @@
 //! neighbours. A few such buckets are useful: their freed slots are checked and keep their history.
 //! But a program that makes long-lived and short-lived blocks by the same calls would keep several
 //! times its live bytes. So when open buckets take more memory than [`spared`], the next bucket of
-//! a class is a sparse one, if there is one. At least half of its slots are freed, and at least a
-//! quarter for [`AGE`] operations or longer. These old slots are verified before they are reused.
+//! a class is a sparse one, if there is one. At least half of its slots are freed. At least a
+//! quarter were freed [`AGE`] or more operations ago. These are verified before they are reused.
 //! If there are too many findings to record, some slots wait.
 //!
 //! Invariants:

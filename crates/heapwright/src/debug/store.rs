@@ -8,7 +8,7 @@
 //!             the history's oldest --> verified --> can be used again
 //! ```
 //!
-//! Called by `heap`, under its lock.
+//! Called by `heap`, and by `unprotect`, under the store's lock.
 
 use core::ops::Range;
 use core::ptr;
@@ -174,7 +174,7 @@ impl Store {
         self.units.unwrap_or(&NO_UNITS)
     }
 
-    /// Opens a bucket of a class. Reopens a sparse bucket only with the sequence number `now`.
+    /// Opens a bucket of a class. Without `now`, the sequence number, reopens no sparse bucket.
     pub(crate) fn open_small(
         &mut self,
         class: usize,

@@ -14,7 +14,7 @@
 //! `GONE` blocks went back to their allocator, and are remembered so that a late double free is
 //! reported as a double free. The table stores the complement of a block's address, so that a
 //! search for pointers does not find the address here. Called by `checked` and `heap`, under the
-//! table's lock.
+//! table's lock. `reach` and `leaks` call [`room`] and [`give_room`].
 
 use core::ptr;
 

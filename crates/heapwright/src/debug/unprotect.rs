@@ -51,7 +51,7 @@ pub(super) fn put_back(heap: &'static Heap, address: usize) {
     put_range_back(heap, address, 1);
 }
 
-/// Only for calls of up to this many bytes are guards beyond the first span removed.
+/// A call of more bytes removes guards only in the first span.
 const NEIGHBOURS: usize = 1 << 20;
 
 /// Removes the guards of a range's pages. Returns false if the range has none, or they stay.

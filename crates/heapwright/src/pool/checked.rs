@@ -74,8 +74,8 @@ fn look_over_all(store: &Store) {
     }
 }
 
-/// Reports at a pool's end how many slots are out without a key. (The pool owns keyed objects.) Each
-/// free slot must have its bit in the bitmap of returned slots.
+/// Reports at a pool's end how many slots are out without a key. (The pool owns keyed objects.)
+/// Each free slot must have its bit in the bitmap of returned slots.
 pub(super) fn at_end(store: &Store) {
     look_over_all(store);
     let (mut walk, mut count) = (Walk::default(), 0);

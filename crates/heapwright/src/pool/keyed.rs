@@ -63,7 +63,7 @@ impl<T> Pool<T> {
         self.keyed_mut().get_disjoint_mut(keys)
     }
 
-    /// Removes and returns the object of a key. The key becomes stale. `None` if it was so. O(1).
+    /// Removes and returns the object of a key, which becomes stale. `None` if it was stale. O(1).
     ///
     /// ```
     /// use heapwright::pool::Pool;

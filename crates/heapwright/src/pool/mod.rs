@@ -16,10 +16,9 @@
 //! have no headers. A new object takes the slot that was freed last, or the next untouched slot.
 //! Pointers are stable. One lookup in the address map tells whether an address is in the pool.
 //!
-//! Metadata of free slots lies apart from the slots, which are not written to (except in checked
-//! builds, and except generations of keys). So free pages can go back to the kernel
-//! ([`Pool::trim`]), a reset can drop live objects, and a walk visits live objects in address
-//! order.
+//! Metadata of free slots lies apart from the slots. Nothing writes to free slots, except checked
+//! builds and generations of keys. So free pages can go back to the kernel ([`Pool::trim`]), a
+//! reset can drop live objects, and a walk visits live objects in address order.
 //!
 //! The idea is that of Zig's `MemoryPool`.
 //!

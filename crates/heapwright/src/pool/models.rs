@@ -144,7 +144,7 @@ fn threads_that_meet_make_more_magazines_up_to_the_number() {
     let pool: SharedPool<u64> = SharedPool::new();
     drop(pool.boxed(1));
     assert_eq!(pool.slots().made_magazines(), 1, "one thread needs one");
-    // Each thread stays in its magazine until all have been served.
+    // This thread keeps each magazine that it enters, so the next call makes another one.
     let enter = |made: usize| {
         let held = pool.slots().enter_one();
         assert_eq!((held.is_some(), pool.slots().made_magazines()), (made <= most, made.min(most)));

@@ -19,7 +19,7 @@
 //!
 //! Leases outlive the slots: a closed segment keeps them, so keys of dead objects stay stale.
 //!
-//! Called by `store`, `checked` and `keys`.
+//! Called by `store`, `raw`, `checked` and `keys`.
 
 use core::ptr;
 use core::slice;

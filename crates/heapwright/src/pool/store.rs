@@ -17,7 +17,7 @@
 //! `returned` has a bit for each segment with a nonempty set. While the frontier is open, its
 //! segment's `carved` may be too low ([`Store::sync`] mends it).
 //!
-//! Used by `raw` (one thread) and `shared` (under its lock).
+//! Used by `raw`, `front` and `typed` (one thread), by `shared` (under its lock), and by `checked`.
 
 use super::layout::{SEGMENTS, Shape};
 use super::segment::{self, Of, Segment};
@@ -67,7 +67,7 @@ pub(super) struct Config {
     pub(super) limit: u32,
     /// Whether the slots up to the limit are reserved in one piece.
     pub(super) in_one: bool,
-    /// Whether large segments get huge pages. If `None`, those do that will probably be filled.
+    /// Whether large segments get huge pages; `None` for only those that will probably be filled.
     pub(super) huge: Option<bool>,
 }
 
@@ -544,7 +544,7 @@ impl Store {
         self.segments().iter().any(|segment| !segment.leases().is_null())
     }
 
-    /// Records whether a slot is out. Ends the process if this was known, or if it is no slot.
+    /// Records whether a slot is out. Ends the process if that was recorded, or `slot` is no slot.
     pub(super) fn note_out(&mut self, slot: *mut u8, out: bool) {
         if self.table.is_null() {
             misuse::not_of_pool(self.name(), slot.addr());

@@ -33,7 +33,7 @@ use crate::unwinding;
 /// drops all live objects and releases its memory. Zero-sized objects take memory, too.
 ///
 /// If there is no memory or the limit is reached, functions with `try_` return the value. Other
-/// functions end the process with one line on standard error.
+/// functions that make objects end the process with one line on standard error.
 ///
 /// ```
 /// use heapwright::pool::Pool;

@@ -10,7 +10,7 @@
 //! A block ends at its first poisoned byte (see `poison`).
 //!
 //! Any caller may pass any address at any time: no lock is taken, and the memory is not touched. A
-//! finding is reported before the function runs, so its stack is the caller's.
+//! finding is usually reported before the function runs, so its stack is the caller's.
 //!
 //! A write beyond a block leaves damage that a later check also finds. So the heap remembers
 //! reported blocks ([`Told`]), and repairs their damage without a second report. Called by
@@ -33,7 +33,7 @@ pub(crate) struct Asked {
     pub(crate) access: Access,
     pub(crate) address: usize,
     pub(crate) bytes: usize,
-    /// Whether the function may write up to `bytes` bytes, and wrote fewer.
+    /// Whether `bytes` is only the function's limit. Then the function has already written less.
     pub(crate) is_limit: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Counts: a heap's operations and live bytes, summed over its states.
 //!
 //! Only the thread in a state writes its counts. While threads run, a sum mixes different moments.
-//! Called by `place`, `deallocate`, `resize`, and `debug`'s entry points.
+//! Called by `place`, `resize`, `fork`, `leaks`, and `debug`'s entry points.
 
 use crate::sync::atomic::Ordering;
 use crate::text::Line;
@@ -21,8 +21,8 @@ impl Heap {
         self.sum(|state| state.made_bytes.load(Ordering::Relaxed)).saturating_sub(freed)
     }
 
-    /// Returns the live bytes, and updates the peak. Called when a bucket is opened or retired, or
-    /// a lone block is made or resized. So the peak may miss blocks in current buckets.
+    /// Returns the live bytes, and updates the peak. Called at a query, when a bucket is opened or
+    /// retired, or a lone block is made or resized. So the peak may miss blocks in current buckets.
     pub(super) fn note_peak(&self) -> u64 {
         let live = self.live_bytes();
         if self.is_process_heap() {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   address --> span --> bucket, slot --> record: live?      (else: a finding)
-//!     right call, size, alignment? bytes around it as they were?   (see `judge`)
+//!     are call, size, alignment right? the bytes around it unchanged?   (see `judge`)
 //!     FREEING, filled, FREED; the bucket's last? --> retired
 //! ```
 //!

@@ -6,7 +6,7 @@
 //!                    it is busy, or there is no index: the common state, under its lock
 //! ```
 //!
-//! Called by the rest of the heap.
+//! Called by the rest of the heap, and by `scope`, `process` and `unprotect`.
 
 use core::mem;
 
@@ -79,7 +79,7 @@ impl Heap {
         common.is_some_and(|state| state.is_of(mine))
     }
 
-    /// Enters the calling thread's or the common state. Returns `None` without memory or free lock.
+    /// Enters the calling thread's state or the common one. `None` without memory or its lock.
     #[inline]
     pub(crate) fn enter(&'static self) -> Option<EnteredState> {
         let index = thread_index::mine();
@@ -101,7 +101,7 @@ impl Heap {
         if let Some(index) = index {
             let Some(state) = self.state_of(index) else {
                 let state = Self::make_state()?;
-                // First, so that no child forked in between has an uncounted state.
+                // The count comes first, so that a child forked now has no uncounted state.
                 self.indices_used.fetch_max(index + 1, Ordering::Release);
                 self.states[index].store(state, Ordering::Release);
                 return self.enter();

@@ -38,7 +38,7 @@ pub(super) struct Fresh {
     is_on: AtomicBool,
     /// The sites' keys by stack number, or 0 before their computation.
     keys: Segments<AtomicU64, 4096, 21>,
-    /// The numbers of blocks so far: of all sites, of the site of `before`, and of those of `at`.
+    /// The blocks so far: at all sites, at the site of `before`, and at each site of `at`.
     all: AtomicU64,
     before: AtomicU64,
     at: [AtomicU64; MOST_NAMED],

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A free checks bytes that are probably in its cache lines: the block's slack, and the last bytes
-//! before it. The neighbour's free or a sweep checks the other bytes. Called by `deallocate`.
+//! before it. A later free or a sweep checks the others. Called by `deallocate` and `resize`.
 
 use heapwright_record::debug::{Access, Finding, FindingKind, Origin};
 
@@ -92,7 +92,7 @@ impl Heap {
         }
         let neighbour = Place { slot: place.slot - 1, ..place };
         let its = neighbour.record().word();
-        // Only the last bytes of the neighbour's slack; the neighbour's free checks all of them.
+        // This checks the last bytes of the neighbour's slack. The neighbour's free checks all.
         let its_slack = (slot_size - its.size()).min(16);
         // SAFETY: the neighbour's slot lies before this slot and has the same size.
         if !unsafe { bytes::ends_well(block, its_slack) } {

@@ -5,7 +5,7 @@
 //!     place       a request: a slot of the current bucket, or a place between guards
 //!     deallocate  free, size: the slot of an address, and its record
 //!     resize      realloc: in place, or to a new block
-//!       judge     the right call? the bytes around it as they were?
+//!       judge     is the call right? are the bytes around the block unchanged?
 //!     sweep       looks for damage without a free: one bucket at a time, all at exit
 //!     walk        every live block
 //!       bounds    arguments of the C library's functions, and the live blocks that hold them

@@ -110,8 +110,8 @@ impl Heap {
         }
     }
 
-    /// Serves a request with a guarded block. Returns `None` if no guard is due or possible, or if
-    /// the stack must be new and is not. Open buckets take at most `most` bytes of addresses.
+    /// Serves a request with a guarded block, or returns `None` as `guards::sample` does. Open
+    /// buckets take at most `most` bytes of addresses.
     #[cold]
     #[inline(never)]
     pub(in crate::debug) fn allocate_guarded(
@@ -163,7 +163,7 @@ impl Heap {
         self.place_in_slot(entered, request, stack, class)
     }
 
-    /// Places a block that can later grow by `spare` bytes. If a guard is due, it cannot.
+    /// Places a block that can later grow by `spare` bytes. A block with a due guard cannot grow.
     pub(super) fn place_with_spare(
         &'static self,
         entered: &mut EnteredState,

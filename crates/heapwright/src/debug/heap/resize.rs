@@ -1,7 +1,7 @@
 //! Resizing: `realloc` makes a new block, so that accesses to the old one are found.
 //!
 //! ```text
-//!   live block --> large, or resized before at this place, and grows or shrinks by less than half?
+//!   live block --> large, or resized before at this place, and less than doubles or halves?
 //!      |              stays in its span:  | guard | ... block ...|canary| guard ...... |
 //!      |                                                 room ----------^ moves
 //!      |              or in its slot:     | ... block ... | slack |
@@ -15,8 +15,8 @@
 //! A block that grows in small steps would be copied each time. So a block that grows for the
 //! second time at one place gets room for half as much again. A large block gets such room when it
 //! first grows. Other resizes move the block, so a stale pointer leads to a freed block. With
-//! `guard=all` every resize moves the block. If freed blocks are kept for ever, every resize of a
-//! block in its own span does. Called by `debug`'s entry points.
+//! `guard=all` every resize moves the block. If freed blocks are kept for ever, every resize moves
+//! a block that has its own span. Called by `debug`'s entry points.
 
 use core::ptr;
 
@@ -215,7 +215,7 @@ impl Heap {
         true
     }
 
-    /// Returns whether the block is aligned, changes by less than half, and stays in the limit.
+    /// Returns whether the block is aligned, less than doubles or halves, and stays in the limit.
     fn may_stay(&self, place: Place, had: usize, request: Request) -> bool {
         had.min(request.size) > had.max(request.size) / 2
             && !self.is_over_limit(request.size.saturating_sub(had))

@@ -24,7 +24,7 @@ use super::late::Late;
 const SWEEP_UNITS: usize = 64;
 /// The most passes over one unit, whose damage may be more than a pass can record.
 const PASSES: usize = 512;
-/// Nanoseconds for a forked child's last check of inherited blocks, plus this share of its life.
+/// A forked child's last check of inherited blocks takes so long, plus 1/`CHILD_SHARE` of its life.
 const CHILD_LEAST_NS: u64 = 200_000;
 const CHILD_SHARE: u64 = 4;
 

@@ -5,7 +5,7 @@
 //!     --> buckets that are open --> slots that are live
 //! ```
 //! There is no list of spans: the address map has them, and walks are rare. A walk may mix
-//! different moments. Called by `debug`'s entry points.
+//! different moments. Called by `handle`, `reach` and `leaks`.
 
 use crate::sync::atomic::Ordering;
 

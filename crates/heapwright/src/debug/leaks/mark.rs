@@ -20,8 +20,8 @@
 //! lost with it. A definitely lost block that another lost block leads to becomes indirectly lost.
 //!
 //! The search is breadth first, so `via` follows a shortest path from the first kind of root with a
-//! path. Marking stops when every live block is reachable. Called by `leaks`, in the copy of the
-//! process.
+//! path. Marking stops when every live block is reachable. Called by `leaks`, usually in a copy of
+//! the process.
 
 use core::slice;
 

@@ -26,7 +26,7 @@
 //! | reachable | lost | a number looks like its address; a live stack frame holds a stale pointer |
 //! | lost | reachable | the only pointer is in the kernel (epoll, io_uring), unaligned or encoded |
 //!
-//! Called by `process`, and by `heap` when a bucket is opened and in a forked child.
+//! Called by `process`, and by `heap` when a bucket is opened or retired, and in a forked child.
 
 mod groups;
 mod heuristics;
@@ -64,7 +64,7 @@ pub(super) use request::{prepare, tick};
 
 /// The longest wait for a copy, in milliseconds.
 const WAIT: u64 = 60_000;
-/// A forked child's check at exit may cost this part of its life, or this many nanoseconds.
+/// A forked child's check at exit may cost 1/`CHILD_SHARE` of its life, or `CHILD_LEAST` ns.
 const CHILD_SHARE: u64 = 4;
 const CHILD_LEAST: u64 = 5_000_000;
 
@@ -243,8 +243,8 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
             core::mem::forget(room.take());
         }
     };
-    // At the process's end the threads wait for the whole check. The program could not have run on
-    // for so long, without its objects of C++, after the end of `main`.
+    // At the process's end the threads wait for the whole check. If they ran on for so long, they
+    // would use C++ objects that the program's exit has destroyed.
     if !is_exit {
         release();
     }

@@ -9,7 +9,7 @@
 //!
 //! The check at exit is *brief* if no check came before it, with `reachable=none` and `growth=off`.
 //! It leaves out the live blocks by stack, by size and by time. Without losses, the report consists
-//! of two sums and a few blocks. Called by `leaks`, in the copy of the process.
+//! of two sums and a few blocks. Called by `leaks` and `request`, often in a copy of the process.
 
 use heapwright_record::debug::{self as record, Entry, Occasion, Origin, Reach, Root};
 
@@ -37,7 +37,7 @@ const REACHABLE_REPORTED: usize = 100;
 const USAGE_TOLD: usize = 256;
 const SHOWN: usize = 8;
 const PRINTED: usize = 20;
-/// The most steps of a path that are reported, from the root on, and that are followed.
+/// The most steps of a path that are reported, from the root on, and (`LONGEST`) followed.
 const STEPS: usize = 24;
 const LONGEST: usize = 1 << 20;
 

@@ -19,7 +19,7 @@
 //! An ended thread's stack is recognised by the C library's struct at its end, behind a guard page.
 //! The struct contains its own address twice and belongs to no running thread. (This works only on
 //! x86-64, by its ABI.) Only the address of the loader's table of variables is read there. Called
-//! by `leaks`, in the copy of the process.
+//! by `leaks`, usually in a copy of the process.
 
 use heapwright_record::debug::Root;
 

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! So the timeline stays nearly even, for a run of a millisecond or of a month. It converts a
-//! block's sequence number to a time. Called by `leaks`, and when a bucket is opened.
+//! block's sequence number to a time. Called by `leaks`. The moments are from `heap::counts`.
 
 use heapwright_record::debug::Sample;
 

@@ -43,7 +43,7 @@ unsafe impl<T: Send, K: PoolKey> Send for Drain<'_, T, K> {}
 // SAFETY: a shared iterator gives only its length; it cannot be cloned.
 unsafe impl<T: Sync, K: PoolKey> Sync for Drain<'_, T, K> {}
 
-/// An iterator over the objects of a [`KeyPool`] by value.
+/// An iterator over keys and objects of a [`KeyPool`], by value.
 pub struct IntoIter<T, K: PoolKey> {
     pool: KeyPool<T, K>,
     walk: Walk,

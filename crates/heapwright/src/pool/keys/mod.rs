@@ -142,7 +142,7 @@ impl<T, K: PoolKey> KeyPool<T, K> {
         misuse::no_room("pool ", self.table.name())
     }
 
-    /// Inserts an object. O(1) amortised. Ends the process without memory or at the limit.
+    /// Inserts an object. O(1) amortised. Ends the process if there is no memory, or at the limit.
     #[inline]
     pub fn insert(&mut self, value: T) -> K {
         let Some(vacant) = self.table.vacant(Self::FORM) else { self.no_room() };
@@ -224,7 +224,7 @@ impl<T, K: PoolKey> KeyPool<T, K> {
         Some(objects.map(|slot| unsafe { &mut *slot.cast::<T>() }))
     }
 
-    /// Removes and returns the object of a key. The key becomes stale. `None` if it was so. O(1).
+    /// Removes and returns the object of a key, which becomes stale. `None` if it was stale. O(1).
     #[inline]
     pub fn remove(&mut self, key: K) -> Option<T> {
         let found = self.table.find(Self::FORM, key.raw())?;

@@ -58,7 +58,7 @@ impl<K: PoolKey, V> SecondaryMap<K, V> {
         Self { values: KeyPool::with_key() }
     }
 
-    /// Sets the value of a key and returns the previous value. Ends the process without memory.
+    /// Sets the value of a key and returns the old one. Ends the process if there is no memory.
     ///
     /// A value of an older key with the same index is dropped. If a newer key with the same index
     /// has a value, or the key is null, the new value is dropped.

@@ -114,7 +114,7 @@ struct Head {
     slots: usize,
     /// Words of live bits that insertions have reached.
     touched: usize,
-    /// Words of slots whose generations may not be zero.
+    /// Words of slots whose generations may be nonzero.
     used: usize,
     /// The places of the set of words with room.
     levels: Levels,
@@ -582,7 +582,7 @@ impl Table {
         true
     }
 
-    /// Returns the slot for another pool's key, and makes it if necessary. `None` without memory.
+    /// Returns the slot for another pool's key. Makes its segment if needed. `None` without memory.
     pub(super) fn place(&mut self, form: Form, key: RawKey) -> Option<Place> {
         let (index, segment) = (key.index() as usize, form.segment(key.index()));
         // Other keys want the segment's other indexes, so a map makes only whole segments.
@@ -707,7 +707,7 @@ impl Table {
         true
     }
 
-    /// Releases the last segment, without objects. Its floor must be raised, unless no key is left.
+    /// Releases the last segment, which has no object. Its floor is raised, or no key is left.
     fn close(&mut self, form: Form, segment: usize, now: bool) -> usize {
         self.no_more_huge_pages(segment);
         let Some(head) = self.head_mut(segment) else { return 0 };

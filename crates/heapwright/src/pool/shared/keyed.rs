@@ -230,7 +230,7 @@ impl<T: Sync> SharedPool<T> {
     /// assert_eq!(one.as_deref(), Some(&1));
     /// ```
     ///
-    /// Objects that threads must not share are not found:
+    /// Objects that threads must not share cannot be looked up:
     ///
     /// ```compile_fail,E0277
     /// use core::cell::Cell;

@@ -13,7 +13,7 @@
 //! Invariants: until [`Locked::end`], the store of a [`Locked`] belongs to one pool. A store
 //! without a pool is ended. A magazine's lock is taken before a store's.
 //!
-//! Called by `slots`, `walk` and `whole`, and by the parent module for a fork.
+//! Called by `slots`, `keyed`, `walk` and `whole`, and by the parent module for a fork.
 
 use core::ptr;
 
