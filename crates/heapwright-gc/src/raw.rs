@@ -19,8 +19,8 @@
 //! 3. *Initialising.* A traced object is zeroed (unless the heap is `uncleared`), and `trace`
 //!    accepts zeros.
 //! 4. *Barriers.* This duty holds for a heap that is `incremental` or has `generations`, and for
-//!    objects that may have lived at a safepoint. Every store of a reference into such an object
-//!    goes through [`Mutator::write`], or [`Mutator::shade`] follows before the next safepoint.
+//!    objects that may have lived at a safepoint (not [`Mutator::unprotect`]). Each store into them
+//!    is a [`Mutator::write`], or a [`Mutator::shade`] or `touch` comes before the next safepoint.
 //! 5. *Safepoints.* An attached thread allocates, polls, or leaves ([`Mutator::away`]) within
 //!    reasonable time, or all others wait for it. One thread at a time uses a mutator. A thread
 //!    enters a heap with one mutator at a time.
