@@ -122,7 +122,7 @@ impl Mutator {
 }
 
 impl Heap {
-    /// Keeps the notes and counts of a mutator that detaches, or whose thread a fork has lost.
+    /// Keeps the notes and counts of a mutator that detaches, or that a forked child drops.
     pub(super) fn forget_mutator(&self, mutator: &Mutator) {
         mutator.tracer.publish();
         mutator.tracer.give_notes();

@@ -1,4 +1,4 @@
-//! The state of a heap's events: who gets them, and the collection that they name. See `spans`.
+//! A heap's state for its events, which `spans` makes: the collection, and whether events are made.
 
 use super::cell::{Num, clear};
 use super::timeline::Timeline;

@@ -19,8 +19,8 @@
 //! ephemeron. So a context that leads to the object does not keep the object.
 //!
 //! **Priorities.** Priority 0, the highest, is judged first. All objects that its due objects lead
-//! to are marked before the next one is judged. So no object is due while a due object of higher
-//! priority leads to it. Finalizers run by priority, then by collection, then by registration.
+//! to are marked before the next one is judged. So an object is not due yet if a due object of
+//! higher priority leads to it. Finalizers run in the order of priority, collection, registration.
 //!
 //! **In steps.** A collection visits a few entries at a time (see `settling`). If an object is
 //! marked after its visit, the contexts of its finalizers are marked, too. Minor collections visit

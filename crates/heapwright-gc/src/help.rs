@@ -53,8 +53,8 @@ impl Trace {
         if left >= WORTH { self.markers().saturating_sub(1 + others) } else { 0 }
     }
 
-    /// Returns until how many marking threads helpers are called: at most one for each processor
-    /// that the caller may use. All stopped mutators mark, even if they are more.
+    /// Returns how many threads mark if helpers are called: at most one for each processor that the
+    /// caller may use. If more mutators are stopped, all of them mark.
     fn markers(&self) -> usize {
         match self.space().options().markers as usize {
             0 => os::cpus().min(MARKERS),

@@ -25,7 +25,7 @@
 //! no lock that a mutator may hold. [`raw`](super::raw) lists the runtime's duties.
 //!
 //! `candidates` chooses the pages, `evacuation` moves in steps, `placement` knows pinned objects,
-//! and `tracer` notes slots. `cycle` runs the steps, and `sweep` those at the end of a sweep.
+//! and `tracer` notes slots. `cycle` plans and moves; `sweep` decides whether to compact.
 
 use heapwright_substrate::chunk::Side;
 use heapwright_substrate::sync::Lock;

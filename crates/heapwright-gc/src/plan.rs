@@ -9,7 +9,7 @@
 //!
 //! Of a page list, only the fullest pages stay, as many as its objects need. So few objects move,
 //! and they move into existing pages (two-finger compaction, Saunders, 1974, by pages). Pages with
-//! pinned objects stay. So do nearly full pages, but not by [`Choice::ALL`]. Used by `moving`.
+//! pinned objects stay. Nearly full pages stay too, except by [`Choice::ALL`]. Used by `moving`.
 #![forbid(unsafe_code)]
 
 /// The number of levels of fullness, less one.
@@ -68,7 +68,7 @@ impl Census {
 impl Choice {
     pub(super) const ALL: Self = Self { level: STEPS + 2, spared: 0 };
 
-    /// Returns whether a page goes. The first calls for pages of the choice's level spare them.
+    /// Returns whether a page goes. Spares the first `spared` pages of the choice's own level.
     pub(super) fn goes(&mut self, live: usize, slots: usize) -> bool {
         let level = level(live, slots) + 1;
         if level < self.level {

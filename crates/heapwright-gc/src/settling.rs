@@ -267,7 +267,7 @@ impl Trace {
                 settling.enter(settling.next.get());
                 return;
             }
-            // A minor collection does not visit all cells: the bytes of most cells stay.
+            // A minor collection visits no cell here: later it looks at cells whose byte is set.
             CELLS => {
                 let cells = &self.weak.cells;
                 minor || self.visiting(|at| cells.visit(at, VISITS, self.is_unmarked()))

@@ -11,8 +11,8 @@
 //! stored. So a collection knows the cells that may hold a young object, and looks at these.
 //!
 //! - A *major* collection visits all cells, a few in each step ([`WeakCells::visit`]). Afterwards
-//!   it looks at cells without an object, cells whose object had no mark, and new cells.
-//! - A *minor* collection looks at new cells, and at cells without an object that is known as old.
+//!   it looks at new cells, empty cells, and cells whose object had no mark.
+//! - A *minor* collection looks at new cells, empty cells, and cells whose object was not yet old.
 //!
 //! In a heap with few cells, each collection looks at all of them, so an unreported store does no
 //! harm. The barrier verifier finds such a store ([`WeakCells::each_passed_over`]).

@@ -1,7 +1,7 @@
 //! Evacuation: a step that moves objects, and the end of the last step.
 //!
 //! ```text
-//!   step    new objects are scanned --> pages that unchangeable roots lead to stay -->
+//!   step    new objects are scanned --> roots that cannot be changed exclude pages -->
 //!           page by page: copy, forward, change slots noted with the page --> roots are changed
 //!
 //!   last    the remembered set is changed; the sweep begins, and gives evacuated pages back

@@ -126,8 +126,8 @@ impl Heap {
         self.inner().space.pacing.add_external(bytes);
     }
 
-    /// Returns the object that contains `address`, which may be any address. Takes constant time,
-    /// but for a new object or a free slot, time linear in the number of mutators.
+    /// Returns the object that contains `address`, which may be any address. Takes constant time.
+    /// For a new object or a free slot, takes time linear in the number of mutators.
     #[must_use]
     pub fn find(&self, address: *const u8) -> Option<*mut u8> {
         self.inner().find_fresh(address)

@@ -3,7 +3,7 @@
 use super::Mutator;
 
 impl Mutator {
-    /// Makes a handle: a root that may be read and written freely. Returns `None` without memory.
+    /// Makes a handle: a cell that is a root, read and written freely. `None` without memory.
     ///
     /// # Safety
     ///
