@@ -30,8 +30,8 @@
 //!    whose runtime calls [`Mutator::compact`], [`Mutator::compact_all`] or
 //!    [`Mutator::ask_compact`]. There, objects may move at each point that may collect. A runtime
 //!    reaches a movable object only through handles, reported slots ([`Tracer::mark_slot`],
-//!    [`Tracer::mark_range`], weak ones), and references that it updates ([`Tracer::mark_movable`]).
-//!    It uses no other copy of the address. An object does not move if it is pinned, reported by
+//!    [`Tracer::mark_range`], weak ones) and references it updates ([`Tracer::mark_movable`]). It
+//!    uses no other copy of the address. An object does not move if it is pinned, reported by
 //!    value ([`Tracer::mark`]), or perhaps referenced from a scanned stack.
 //!
 //! **The heap's duties.** The heap never frees a reachable object, and moves only objects that duty
