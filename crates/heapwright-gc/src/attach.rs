@@ -1,4 +1,4 @@
-//! Attaching: how a thread gets a mutator of a heap, and how it leaves.
+//! Attaching: how a thread gets a mutator of a heap, and how it detaches.
 //!
 //! ```text
 //!   join --> away --enter--> at work --detach--> its regions, notes and counts go to the heap
@@ -122,7 +122,7 @@ impl Mutator {
 }
 
 impl Heap {
-    /// Keeps the notes and counts of a mutator that leaves.
+    /// Keeps the notes and counts of a mutator that detaches, or that a forked child drops.
     pub(super) fn forget_mutator(&self, mutator: &Mutator) {
         mutator.tracer.publish();
         mutator.tracer.give_notes();

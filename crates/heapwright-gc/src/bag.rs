@@ -9,7 +9,7 @@
 //!
 //! A collection notes weak slots, ephemerons, and old objects that were stored into. The notes lie
 //! in chunks, as the mark stack's items do, and have no order. Without memory for a chunk,
-//! [`Buffer::push`] returns false. Used by `remembered`, `dirty_slots` and `weak`.
+//! [`Buffer::push`] returns false. Used by `remembered`, `dirty_slots`, `weak` and `ephemerons`.
 
 use core::ptr;
 
@@ -90,8 +90,8 @@ struct Known {
 
 impl Recent {
     /// Returns whether an entry with this address and `kind` was added recently. If not, the caller
-    /// adds it now. A kind may be any number. Kinds distinguish entries that share an address: an
-    /// object, its first slot, and a place of no size.
+    /// adds the entry now. A kind is any number, such as the address of the function that traces
+    /// the place. Kinds distinguish entries that share an address.
     pub(super) fn has(&self, address: usize, kind: usize) -> bool {
         let known = &self.known[address / 16 % KNOWN];
         let same_kind = known.kind.replace(kind) == kind;

@@ -9,9 +9,9 @@
 //! ```
 //!
 //! Adding, finding and removing an entry takes constant time, even if its object has many. A minor
-//! collection visits only young entries: new ones, and those with an object that was not old when a
-//! collection last visited the entry. A collection visits a few entries at a time. Between these
-//! visits, entries may come and go. Part of `finalizers` and `guardians`.
+//! collection visits only *young* entries: new ones, those with an object that was not old at the
+//! last visit, and guardians with objects to retrieve. A collection visits a few entries at a time.
+//! Between these visits, entries may come and go. Part of `finalizers` and `guardians`.
 
 use heapwright_substrate::chunk::Side;
 

@@ -1,4 +1,4 @@
-//! Dirty slots: places that were traced, and then stored into without a report of the value.
+//! Dirty slots: places that may have been traced before a store whose value was not reported.
 //!
 //! ```text
 //!   touch(parent, place) --> recent: was it reported just now? --> buffer --> bag
@@ -7,9 +7,9 @@
 //! ```
 //!
 //! If a store is reported with its value, the value is shaded at once (see `cycle`), or the slot is
-//! noted (see `moving`). If only the place is reported, before the store, it is traced later, while
-//! the world is stopped. The rest of the object, which may be a large array, is not traced again.
-//! Each mutator recognises up to 64 recent places ([`Recent`](super::bag::Recent)).
+//! noted (see `moving`). If only the place is reported, the place is traced later, while the world
+//! is stopped. A place is a slot, a value in an array, or the whole object. Each mutator recognises
+//! up to 64 recent places ([`Recent`](super::bag::Recent)).
 //!
 //! The place's object was marked, or is new, so the coming sweep does not free it. Filled by `raw`
 //! and `stores`, emptied by `mark` and `moving`.
@@ -42,7 +42,7 @@ pub(super) unsafe fn one(slot: *mut u8, tracer: &Tracer) {
 }
 
 impl Tracer {
-    /// Notes that something will be stored in `place`, in the object `parent`, before the next
+    /// Notes a store into `place`, in the object `parent`: it is done, or comes before the next
     /// safepoint. If `place` was traced already, it is traced again. Called during marking, and
     /// while there is a plan to move objects.
     pub(super) fn note_dirty_slot(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {

@@ -16,7 +16,7 @@ use heapwright_substrate::sync::Lock;
 use super::cell::Num;
 use super::locks::With;
 
-/// The runtime's function, called when finalizers are due, or guardians have objects.
+/// The runtime's function, called when finalizers are due, or objects can be retrieved.
 pub type SomeAreDue = unsafe extern "C" fn(context: *mut c_void);
 
 pub(super) struct Due {

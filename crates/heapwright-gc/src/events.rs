@@ -1,9 +1,9 @@
-//! Events: the listeners to a heap's collections. `spans` makes the events.
+//! A heap's state for its events, which `spans` makes: the collection, and whether events are made.
 
 use super::cell::{Num, clear};
 use super::timeline::Timeline;
 
-/// The listeners, and the collection that they hear of. All-zero bytes: no listener.
+/// `heard`: whether the runtime or the time line gets the events. All-zero bytes: neither does.
 pub(super) struct Events {
     pub(super) heard: Num,
     /// The number of the collection that began last, and its flags.

@@ -18,13 +18,13 @@
 //! context is kept while the finalizer's object lives or the finalizer is due, as the value of an
 //! ephemeron. So a context that leads to the object does not keep the object.
 //!
-//! **Priorities.** The highest priority, 0, is judged first. All objects that its due objects lead
-//! to are marked before the next priority is judged. So an object is not due yet if a due object of
-//! higher priority leads to it. Due finalizers run by priority, then in the order of registration.
+//! **Priorities.** Priority 0, the highest, is judged first. All objects that its due objects lead
+//! to are marked before the next one is judged. So an object is not due yet if a due object of
+//! higher priority leads to it. Finalizers run in the order of priority, collection, registration.
 //!
 //! **In steps.** A collection visits a few entries at a time (see `settling`). If an object is
 //! marked after its visit, the contexts of its finalizers are marked, too. Minor collections visit
-//! only entries with a young object or context.
+//! only young entries (see `by_object`).
 //!
 //! Entries are found by their objects (`by_object`), under a lock.
 

@@ -14,12 +14,12 @@
 //! Without memory for a chunk, `tracer` notes the object's page and scans the page later. So
 //! marking never fails half-way.
 //!
-//! A chunk may have a *home*: the mutator whose stack led to its items. Their objects are probably
-//! in the cache of its processor.
+//! A chunk may have a *home*: the tracer of the mutator whose stack led to the items. Their objects
+//! are probably in the cache of that mutator's processor.
 //!
 //! Work ends when no worker is active and no full chunk is left, or when a worker's time is up and
-//! it calls `stop`. Threads join as they stop at safepoints. Used by `tracer`, `mark` and `help`;
-//! `mark_chunks` and `bag` use the chunks. Loom-checked (`gang/loom_tests.rs`).
+//! it calls `stop`. Mutators join when they stop, and helpers when they are called. Used by
+//! `tracer`, `mark`, `help`, `mark_chunks` and `bag`. Loom-checked (`gang/loom_tests.rs`).
 
 use core::ptr;
 
@@ -38,7 +38,7 @@ pub(crate) struct Chunk {
     pub(crate) next: *mut Chunk,
     /// The number of items. A worker's newest chunk has its number in the worker instead.
     pub(crate) count: usize,
-    /// The mutator whose stack led to the items, or 0.
+    /// The address of the tracer whose mutator's stack led to the items, or 0.
     pub(crate) home: usize,
     pub(crate) items: [usize; ITEMS],
 }
@@ -137,8 +137,8 @@ pub(crate) struct Gang {
     open: AtomicU32,
     /// Whether a worker's time is up.
     stop: AtomicU32,
-    /// Changes when there is work, all is done, or a worker leaves. Idle workers sleep on it. So
-    /// does the first worker until all others have left.
+    /// Changes when there is work, all is done, or a worker leaves. Idle workers sleep on it. In
+    /// `close`, the first worker sleeps on it until all others have left.
     work_signal: AtomicU32,
 }
 

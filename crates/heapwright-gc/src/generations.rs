@@ -15,8 +15,8 @@
 //! marks stay, although a major collection is due, because a scope may begin at any time.
 //!
 //! (Demers, Weiser, Hayes, Boehm, Bobrow, Shenker: "Combining generational and conservative garbage
-//! collection", 1990: sticky mark bits.) Part of `trace`. Called by `cycle`, `sweep`, `moving`,
-//! `mark`, `settling`, `tracer`, `stores`, `ages` and `raw`.
+//! collection", 1990: sticky mark bits.) Part of `trace`. Called by files that mark, sweep, move,
+//! report stores, or tell an object's age.
 
 use core::sync::atomic::{Ordering::Release, fence};
 

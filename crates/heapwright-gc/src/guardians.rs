@@ -9,8 +9,8 @@
 //! ```
 //!
 //! After Dybvig, Bruggeman, Eby: "Guardians in a generation-based garbage collector", 1993. The
-//! program registers objects with a guardian. Later, at any time, it retrieves the objects that
-//! only the guardian still led to. A retrieved object is whole, like any other, and may be
+//! program registers objects with a guardian. Later, at any time, it retrieves those objects that
+//! nothing else leads to any more. A retrieved object is whole, like any other, and may be
 //! registered again. An object may be registered several times, with one or several guardians, and
 //! is retrieved as often. Another object, its *representative*, may be retrieved in its stead. The
 //! representative is kept as an ephemeron's value is, so the object itself can go.
@@ -24,8 +24,8 @@
 //! number leads in constant time to the list of retrievable objects. The heap forgets the number
 //! when the guardian dies. So the heap puts nothing into an object, and needs no root.
 //!
-//! Entries are found by their objects (`by_object`), under a lock. Called by `settling`, `moving`
-//! and `raw`.
+//! Entries are found by their objects (`by_object`), under a lock. Called by `settling`, `tracer`,
+//! `moving`, `walk` and `raw`.
 
 use heapwright_substrate::sync::Lock;
 
@@ -44,8 +44,8 @@ pub(super) struct Guardians {
 /// its retrievable objects are marked, and its registrations are visited. So a chain of guardians
 /// takes time in proportion to its length. A registration waits in a queue if its guardian is
 /// marked and its object is not. When nothing else is left to mark, all registrations in the queue
-/// are judged. Then their representatives are marked. Minor collections visit only registrations
-/// with a young object or representative.
+/// are judged. Then their representatives are marked. Minor collections visit only young
+/// registrations (see `by_object`).
 pub(super) struct Inner {
     guardians: ByObject<Guardian>,
     registered: ByObject<Registered>,

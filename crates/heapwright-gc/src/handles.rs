@@ -1,4 +1,4 @@
-//! Handles: cells that keep their objects. Weak cells do not keep theirs (see `weak_cells`).
+//! Handles: cells that keep their objects. (Weak handles keep no objects: see `weak_cells`.)
 //!
 //! ```text
 //!   table  | cell | cell | cell | ...      side memory, of the heap
@@ -44,7 +44,7 @@ pub(super) struct Handles {
     inner: Lock<Inner>,
     /// The number of cells that were made. They are in use, or free.
     made: AtomicUsize,
-    /// Handles made minus handles freed, by mutators that have left.
+    /// Handles made minus handles freed, by detached mutators.
     balance: Num,
 }
 

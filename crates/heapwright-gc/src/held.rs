@@ -25,8 +25,8 @@
 //!   The state counts such changes. If the count changed during a read, the values count as no
 //!   object: a page that holds an object does not change.
 //!
-//! A reader never waits, and looks at most twice. The thread that claimed the page may change this,
-//! and so may the collector while the world is stopped. Part of `page`; loom-checked
+//! A reader never waits, and looks at most twice. The thread that claimed the page may change its
+//! [`Held`], and so may the collector while the world is stopped. Part of `page`; loom-checked
 //! (`held/loom_tests.rs`).
 #![forbid(unsafe_code)]
 

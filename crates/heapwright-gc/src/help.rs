@@ -16,7 +16,7 @@ use super::trace::Trace;
 use super::tracer::{Budget, Marks, Tracer};
 use super::waiting::{Then, WaitLimit, wait};
 
-/// Up to how many threads helpers are called by default. More threads would wait for memory.
+/// By default, helpers are called until this many threads mark. More would wait for memory.
 const MARKERS: usize = 4;
 /// Helpers are called if at least this many bytes are to be marked, the work of a few milliseconds.
 /// With fewer bytes, one thread is soon done, and a helper takes a processor from other work.
@@ -53,8 +53,8 @@ impl Trace {
         if left >= WORTH { self.markers().saturating_sub(1 + others) } else { 0 }
     }
 
-    /// Up to how many threads helpers are called: at most one for each processor that the caller
-    /// may use. All stopped mutators mark, even if they are more.
+    /// Returns how many threads mark if helpers are called: at most one for each processor that the
+    /// caller may use. If more mutators are stopped, all of them mark.
     fn markers(&self) -> usize {
         match self.space().options().markers as usize {
             0 => os::cpus().min(MARKERS),

@@ -10,7 +10,7 @@
 //!
 //! Stopped mutators mark with their collector. A heap that has much to mark also calls helpers, up
 //! to the number of threads in its options. Helpers are started at their first call, and end when
-//! they have slept for a second. Steps with a budget call none: they end before a thread wakes.
+//! they have slept for a second. Steps with a budget call none: a helper would wake too late.
 //!
 //! A helper is no mutator. It has a tracer, and joins the gang while the gang is open: only while
 //! the world is stopped. All signals except faults are blocked in a helper. A runtime's fault

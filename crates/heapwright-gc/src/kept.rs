@@ -1,13 +1,13 @@
-//! Objects that guardians keep, or that finalizers keep as contexts. No object refers to them.
+//! Objects that guardians keep, or that finalizers keep as contexts, through tables of the heap.
 //!
 //! ```text
 //!   retrievable  the guardian's object --> each retrievable object   while the guardian lives
-//!   registered   the object            --> its representative       while both objects live
+//!   registered   the object            --> its representative       while object and guardian live
 //!   finalizer    the object            --> its context               while the object lives
 //! ```
 //!
-//! Marking finds these references where they are registered. A dump lists them with the object for
-//! which they are kept. The verifier follows them when it has reached that object.
+//! Marking finds these objects through the tables. A dump lists each as a reference from the object
+//! for which it is kept. The verifier follows such a reference from an object that it has reached.
 
 use super::array::Array;
 

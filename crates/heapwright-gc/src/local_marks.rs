@@ -14,8 +14,8 @@
 //! the other's mark, and both trace the object. That costs only time: the merge finds such objects
 //! and counts them once.
 //!
-//! More than two threads share the map's bitmaps, with locked instructions. So do threads that have
-//! much to mark, and threads that mark in steps, because the merge visits each of the heap's pages.
+//! More than two threads share the map's bitmaps, with locked instructions. So do two threads that
+//! have much to mark (see `SMALL`). Steps do so because each merge visits all pages of the heap.
 //! The local bitmap has its own address space, as long as the map. It takes memory only for units
 //! where the second thread has marked. Opened by `mark`; `tracer` marks in it.
 

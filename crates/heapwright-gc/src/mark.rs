@@ -9,7 +9,7 @@
 //!           two, local bitmaps       little to mark, and no budget (see `local_marks`)
 //!           several, locked marks    otherwise; much to mark: helpers are called (see `helpers`)
 //!
-//!   counts  tracer.marked --leaves, or marking ends--> Marking.counted --finish--> live, by list
+//!   counts  tracer.marked --detach, or marking ends--> Marking.counted --finish--> live, by list
 //! ```
 //!
 //! Marking needs a trace, a tracer and its [surroundings](Around), but no heap and no mutator.

@@ -27,7 +27,7 @@ pub(super) struct Marking {
     /// Whether a page is to be looked through, because there was no chunk for one of its objects.
     pub(super) overflowed: AtomicU32,
     deadline: Num,
-    /// Objects marked by helpers, and by mutators that have left. `counted_bytes`: their bytes.
+    /// Objects marked by helpers, and by detached mutators. `counted_bytes`: their bytes.
     counted: [Num; PAGE_LISTS],
     counted_bytes: Num,
     /// The work of these helpers and mutators (see `tracer`). `attempts`: the steps of this cycle

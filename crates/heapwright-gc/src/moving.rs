@@ -17,7 +17,7 @@
 //!   were stored to since. The next step scans newer objects, a page at a time
 //!   ([`Page::each_unscanned`](super::page::Page)).
 //! - *roots* are traced twice in each step. A root that is reported by value, or lies on a scanned
-//!   stack, cannot be changed, so its page *stays* (mostly-copying collection, Bartlett, 1988).
+//!   stack, cannot be changed: the page it leads to *stays* (mostly-copying, Bartlett, 1988).
 //!   Cells and slots are updated when the step's objects have moved.
 //! - *pinned* objects stay, and so do objects that a slot outside the heap leads to.
 //!
@@ -25,7 +25,7 @@
 //! no lock that a mutator may hold. [`raw`](super::raw) lists the runtime's duties.
 //!
 //! `candidates` chooses the pages, `evacuation` moves in steps, `placement` knows pinned objects,
-//! and `tracer` notes slots. Called by `cycle` and `sweep`.
+//! and `tracer` notes slots. `cycle` plans and moves; `sweep` decides whether to compact.
 
 use heapwright_substrate::chunk::Side;
 use heapwright_substrate::sync::Lock;
@@ -78,7 +78,7 @@ const SETTLING: usize = 4;
 /// **A runtime that changes references itself**
 /// ([`update`](super::raw::Runtime#structfield.update)) may report them by value, from any place,
 /// as [movable](super::raw::Tracer::mark_movable). Then no slot is noted, and all objects move in
-/// one pause. The runtime updates the references of each live object by the forwarding words.
+/// one pause. The runtime then updates the references of all objects by the forwarding words.
 pub(super) struct Moving {
     wanted: Num,
     /// The stage of the plan. Changed under the plan's lock.

@@ -1,7 +1,7 @@
 //! A mutator: a thread's access to one heap.
 //!
 //! ```text
-//!   public   poll | barrier | heap | regions: 512 x { next, end, hole, slot, page } | table | data
+//!   public   poll | barrier | heap | regions: 512 x { next, end, hole, slot, page } | table | ...
 //!   private  handshake | tracer | which regions are in use | handles | stack | ...
 //! ```
 //!

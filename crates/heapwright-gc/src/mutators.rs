@@ -59,7 +59,7 @@ impl Heap {
         self.set_goal(self.space.pacing.know_live());
     }
 
-    /// Changes the limits of the heap's memory, and its goal. Any thread may call this.
+    /// Changes the factor and limits of the heap's memory, and its goal. Any thread may call this.
     pub(super) fn set_target(&self, factor: usize, least: usize, most: usize) {
         self.space.sizing.set_target(factor, least, most);
         self.set_goal(self.space.pacing.live());

@@ -40,7 +40,7 @@ pub struct Options {
     /// runtime reports every reference by its place
     /// ([`Tracer::mark_slot`](super::raw::Tracer::mark_slot),
     /// [`Tracer::mark_range`](super::raw::Tracer::mark_range), handles). An object with any other
-    /// reference stays where it is.
+    /// reference stays where it is, unless the runtime uses `Tracer::mark_movable`.
     pub compact: bool,
     /// Whether objects of a runtime without a `trace` are scanned word for word. Each word that may
     /// be an address within an object keeps that object alive and in place. Without this option,

@@ -5,10 +5,10 @@
 //!     futile: each marks all live objects      8 in a row, which marked 1 GiB --> refuse
 //! ```
 //!
-//! Such a heap would run a collection for every few objects. So after 8 such cycles in a row, an
-//! allocation that needs another cycle is refused. Each later allocation may try one cycle, because
-//! the runtime may have dropped references. The heap recovers when mutators can again allocate at
-//! least one part in [`HARDLY`] of the limit between two cycles.
+//! Such a heap would run a collection for every few objects. So when 8 or more such cycles in a row
+//! have marked 1 GiB, an allocation that needs another cycle is refused. Each later allocation may
+//! try one cycle, because the runtime may have dropped references. The heap recovers when mutators
+//! can again allocate at least one part in [`HARDLY`] of the limit between two cycles.
 //!
 //! The measure is the number of bytes that mutators got between two cycles. Bytes that a cycle
 //! found free may be unusable. A measure of time would make a program differ from run to run.
@@ -25,7 +25,7 @@ const LOOKED_AT: usize = 1 << 30;
 const HARDLY: usize = 32;
 
 pub(super) struct Overhead {
-    /// Bytes allocated in minor cycles since the last major one.
+    /// Bytes allocated from the last major cycle to the last minor one.
     before_minors: Num,
     /// Major cycles in a row that gained hardly anything. `looked_at`: the bytes that they marked.
     futile: Num,

@@ -7,7 +7,7 @@
 //!   marks   4096 bits, in the address map's side bitmap
 //! ```
 //!
-//! A large object is a page of one unit or several with one slot (see `large`).
+//! A large object has its own page, of one or more units and one slot (see `large`).
 //!
 //! A slot holds an object exactly if it lies below the *cursor*, or its bit in *taken* is set. A
 //! mutator that has the page allocates from its clear stretches in the order of addresses, and

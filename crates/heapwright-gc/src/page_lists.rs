@@ -78,7 +78,7 @@ pub(super) struct PageLists {
     /// Old objects on each page list, and their bytes.
     pub(super) old: [usize; PAGE_LISTS],
     pub(super) old_bytes: usize,
-    /// Bytes of objects that survived their first cycle in the last one, as far as it is swept.
+    /// Bytes of objects that the last cycle found live for the first time, on pages swept since.
     pub(super) young_bytes: usize,
     /// Pages that were taken on credit, and are not repaid yet.
     pub(super) debt: usize,

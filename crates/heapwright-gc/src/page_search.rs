@@ -108,8 +108,8 @@ impl Mutator {
     }
 
     /// Takes a slot of a page list for an object of `size` bytes that moves. Returns the slot, its
-    /// page, and its offset in the page. The world must be stopped, all mutators must be settled,
-    /// and all new objects must have been scanned.
+    /// page, and its offset in the page. The world must be stopped, all regions must be written to
+    /// their pages, and all new objects must have been scanned.
     pub(super) fn place(
         &self,
         page_list: usize,

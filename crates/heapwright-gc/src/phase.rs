@@ -4,7 +4,7 @@
 //!   Idle --> Marking --> (Moving) --> Sweeping --> Idle        the number grows when marking ends
 //! ```
 //!
-//! Changed by `cycle`, `sweep` and `raw`; read by the parts that visit pages or report stores.
+//! Changed by `cycle`, `mutators`, `sweep`, `raw`; read by parts that visit pages or report stores.
 
 use core::sync::atomic::Ordering::Relaxed;
 

@@ -6,7 +6,7 @@
 //!   forwarded    its first word has its new address   until its page is swept
 //! ```
 //!
-//! Part of `space`. Called by `tracer`, `stores`, `moving` and `raw`.
+//! Part of `space`. Called by `tracer`, `moving`, `raw`, and files that note stores.
 
 use heapwright_substrate::address_map::MAP;
 

@@ -8,13 +8,13 @@
 //! ```
 //!
 //! Of a page list, only the fullest pages stay, as many as its objects need. So few objects move,
-//! and they move into existing pages (two-finger compaction, after Saunders, 1974, by pages).
-//! Nearly full pages and pages with pinned objects always stay. Arithmetic alone; used by `moving`.
+//! and they move into existing pages (two-finger compaction, Saunders, 1974, by pages). Pages with
+//! pinned objects stay. Nearly full pages stay too, except by [`Choice::ALL`]. Used by `moving`.
 #![forbid(unsafe_code)]
 
 /// The number of levels of fullness, less one.
 const STEPS: usize = 32;
-/// Pages of this level, or fuller ones, stay.
+/// Pages of this level, or fuller ones, stay (but see [`Choice::ALL`]).
 const FULL: usize = STEPS - STEPS / 8;
 
 /// The pages of a page list by how full they are. All-zero bytes: no pages.
@@ -68,7 +68,7 @@ impl Census {
 impl Choice {
     pub(super) const ALL: Self = Self { level: STEPS + 2, spared: 0 };
 
-    /// Returns whether a page goes. Spares the first pages of the level for which it is called.
+    /// Returns whether a page goes. Spares the first `spared` pages of the choice's own level.
     pub(super) fn goes(&mut self, live: usize, slots: usize) -> bool {
         let level = level(live, slots) + 1;
         if level < self.level {

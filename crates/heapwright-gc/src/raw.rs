@@ -18,9 +18,9 @@
 //!    of the heap's own that only mark.
 //! 3. *Initialising.* A traced object is zeroed (unless the heap is `uncleared`), and `trace`
 //!    accepts zeros.
-//! 4. *Barriers.* This duty holds for a heap that is `incremental` or has `generations`, and for
-//!    objects that may have lived at a safepoint. Every store of a reference into such an object
-//!    goes through [`Mutator::write`], or [`Mutator::shade`] follows before the next safepoint.
+//! 4. *Barriers.* In a heap that is `incremental` or has `generations`, [`Mutator::write`] stores
+//!    each reference, or [`Mutator::shade`] or [`Mutator::touch`] reports the store before the next
+//!    safepoint. Objects made since the last safepoint, and unprotected ones, need no report.
 //! 5. *Safepoints.* An attached thread allocates, polls, or leaves ([`Mutator::away`]) within
 //!    reasonable time, or all others wait for it. One thread at a time uses a mutator. A thread
 //!    enters a heap with one mutator at a time.
@@ -29,10 +29,10 @@
 //! 7. *Moving.* This duty holds for a heap that is [`compact`](Options#structfield.compact), or
 //!    whose runtime calls [`Mutator::compact`], [`Mutator::compact_all`] or
 //!    [`Mutator::ask_compact`]. There, objects may move at each point that may collect. A runtime
-//!    reaches a movable object only through handles and reported slots ([`Tracer::mark_slot`],
-//!    [`Tracer::mark_range`], weak ones). It uses no other copy of the address afterwards. An object
-//!    does not move if it is pinned, reported by value ([`Tracer::mark`]), or perhaps referenced
-//!    from a scanned stack.
+//!    reaches a movable object only through handles, reported slots ([`Tracer::mark_slot`],
+//!    [`Tracer::mark_range`], weak ones) and references it updates ([`Tracer::mark_movable`]). It
+//!    uses no other copy of the address. An object does not move if it is pinned, reported by
+//!    value ([`Tracer::mark`]), or perhaps referenced from a scanned stack.
 //!
 //! **The heap's duties.** The heap never frees a reachable object, and moves only objects that duty
 //! 7 lets it move. The second major collection that begins after an object became unreachable frees

@@ -41,8 +41,8 @@ pub(super) struct Hole {
 }
 
 impl Region {
-    /// Begins to hand out slots of its page, from `next` to `end`. Only the region's mutator calls
-    /// this function and the others, except [`Region::has_handed_out`].
+    /// Begins to hand out slots of its page, from `next` to `end`. Only the region's mutator, or a
+    /// collector that has stopped it, calls the functions other than [`Region::has_handed_out`].
     pub(super) fn open(&self, next: *mut u8, end: *mut u8) {
         // A thread that sees `next` sees the page.
         fence(Ordering::Release);

@@ -132,14 +132,14 @@ impl Mutator {
         used
     }
 
-    /// Writes the state of the mutator's regions to their pages. The mutator must be stopped.
+    /// Writes the state of the mutator's regions to their pages. Nobody may allocate meanwhile.
     pub(super) fn settle(&self) {
         self.each_region(|_, region, page| {
             page.held.settle(region.next.get().addr() - page.base().addr());
         });
     }
 
-    /// Returns how many claimed bytes the mutator has not allocated. The mutator must be stopped.
+    /// Returns how many claimed bytes the mutator has not allocated. Nobody may allocate meanwhile.
     pub(super) fn unused(&self) -> usize {
         let mut bytes = 0;
         self.each_region(|_, region, page| {

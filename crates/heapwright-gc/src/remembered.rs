@@ -6,10 +6,10 @@
 //!   became old in this minor one -> survivors -> reported by the next one
 //! ```
 //!
-//! A minor collection traces only the old objects in this set. So the set must have every old
-//! object that leads to a young one. An object becomes old when it survives a second time. A new
-//! object that was stored into an old object survives once as young, so the old object is reported
-//! twice. An object that becomes old may lead to younger objects, so it is reported once more.
+//! Of the old objects with barriers, a minor collection traces only this set. So the set must have
+//! every such object that leads to a young one. An object becomes old when it survives a second
+//! time. A new object that was stored into an old object survives once as young, so the old object
+//! is reported twice. An object that becomes old may lead to younger ones: it is reported once.
 //!
 //! An object is remembered once between two collections. The store that remembers an object clears
 //! the object's mark. A store into an object without a mark reports nothing (`stores`). The

@@ -1,8 +1,8 @@
 //! The runtime's callbacks, with the layout of the C interface, and their calls.
 //!
-//! The duties in [`raw`](super::raw) say which thread calls which callback. Any thread may call
-//! callbacks that read objects. The thread that sweeps or ends the heap calls `free`. `wanted` and
-//! `moved` run while the world is stopped. `event` runs while the thread holds no lock.
+//! [`raw`](super::raw) lists the runtime's duties. Any thread may call callbacks that read objects.
+//! The thread that sweeps or ends the heap calls `free`. `wanted` and `moved` run while the world
+//! is stopped. `event` runs while the thread holds no lock.
 
 use core::ffi::{c_char, c_void};
 use core::ptr;
@@ -44,9 +44,9 @@ pub struct Runtime {
     /// A span of a collection begins or ends: see [`Event`]. Called by the thread that collects,
     /// sweeps or allocates, which holds no lock of the heap's. The callback may look at objects,
     /// read statistics, call `malloc` and write files. It allocates nothing in this heap, stores no
-    /// references, collects nothing, joins and leaves no heap, and does not unwind. While the world
-    /// is stopped ([`STOPPED`](super::STOPPED)), it takes no lock that a thread may hold at a
-    /// safepoint. Its time is then part of the pause.
+    /// references, collects nothing, attaches and detaches no thread, and does not unwind. While
+    /// the world is stopped ([`STOPPED`](super::STOPPED)), it takes no lock that a thread may hold
+    /// at a safepoint. Its time is then part of the pause.
     pub event: Option<unsafe extern "C" fn(event: &Event, data: *mut c_void)>,
     /// As `trace`, but also gets the object's kind. `trace` takes precedence.
     pub trace_kind: Option<

@@ -186,7 +186,7 @@ impl Mutator {
         os::watch_this_thread(Exit::Mutators, ptr::without_provenance_mut(1));
     }
 
-    /// Returns whether the mutator's thread ended without leaving, and no other entered since.
+    /// Returns whether the mutator's thread ended without leaving, and no other has entered since.
     pub(super) fn is_forgotten(&self) -> bool {
         self.handshake.is_in() && self.how.get() & ENDED != 0
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   CONTEXTS  GUARDIANS  REGISTERED    objects that are kept with marked objects
-//!   CLOSED    CELLS      WEAK          weak cells are visited, weak references cleared
+//!   CLOSED    CELLS      WEAK          weak handles are visited, weak references cleared
 //!   JUDGE     DUE                      finalizers, a priority at a time
 //!   DYING     EMPTY                    ephemerons with dead keys
 //!   SWEEP     AGE_...                  dead guardians; entries that minor collections pass over
@@ -26,7 +26,7 @@
 //! - LAST clears weak references that were stored meanwhile, to objects that died young.
 //!
 //! If memory is short, marks may be set without a lookup. Then the first stages are repeated.
-//! `trace_unprotected` also traces objects without barriers again. Called by `mark`.
+//! `trace_unprotected` traces objects without barriers again. Called by `mark` and `moving`.
 
 use core::ptr;
 
@@ -274,7 +274,7 @@ impl Trace {
                 settling.enter(settling.next.get());
                 return;
             }
-            // A minor collection looks only at cells with young objects.
+            // A minor collection visits no cell here: later it looks at cells whose byte is set.
             CELLS => {
                 let cells = &self.weak.cells;
                 minor || self.visiting(|at| cells.visit(at, VISITS, self.is_unmarked()))
@@ -419,8 +419,8 @@ impl Trace {
         self.weak.cleared.add(cleared);
     }
 
-    /// Ends the program if minor collections would skip a weak cell whose object is not old. In a
-    /// heap with few cells no collection skips a cell, but the check runs all the same.
+    /// Ends the program if minor collections would skip a weak handle whose object is not old. In
+    /// a heap with few weak handles no collection skips one, but the check runs all the same.
     fn verify_weak_cells(&self) {
         let (space, mut found) = (self.space(), 0);
         self.weak.cells.each_passed_over(|cell| {

@@ -75,7 +75,7 @@ impl Sizing {
         Target { factor, least, most, incremental }
     }
 
-    /// Changes the limits. Any thread may call this.
+    /// Changes the factor and the limits. Any thread may call this.
     pub(super) fn set_target(&self, factor: usize, least: usize, most: usize) {
         self.factor.set(factor);
         self.least.set(least);

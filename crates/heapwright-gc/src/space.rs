@@ -227,8 +227,8 @@ impl Space {
 }
 
 impl Space {
-    /// Takes a new page of one unit. Returns `None` if the heap would then exceed `most` bytes (not
-    /// counting external bytes of dead objects) or its limit.
+    /// Takes a new page of one unit. `None` without memory, or if the heap would then exceed `most`
+    /// bytes (not counting external bytes of dead objects) or its limit.
     pub(super) fn new_page(&self, wanted: Wanted, most: usize) -> Option<&Page> {
         let mut lists = self.lists.lock();
         while !self.pacing.admits(lists.bytes() + UNIT, most, wanted.limit) {

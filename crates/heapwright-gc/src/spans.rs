@@ -1,4 +1,4 @@
-//! Events: a heap reports its collections to its runtime, and writes them into a time line.
+//! Spans: a heap reports its collections to its runtime, and writes them into a time line.
 //!
 //! ```text
 //!   collection  |=========================================|   from the first root to the last page

@@ -4,11 +4,11 @@
 //!   remember   old object, young child      --> remembered set, for the next minor collection: the
 //!              place alone, if it is known and the object is large
 //!   touch      old object, child not known  --> the same
-//!   note_store child in a candidate's page  --> the slot is noted with the page (see `references`)
+//!   note_store child in a candidate         --> the slot is noted with the page (see `references`)
 //! ```
 //!
-//! An object is remembered once between two collections (see `remembered`). Called by `raw`, and by
-//! `mark`, which traces remembered objects.
+//! A candidate is a page whose objects are to move. Called by `raw`, and by `mark`, which traces
+//! remembered objects.
 
 use heapwright_substrate::address_map::MAP;
 
@@ -40,8 +40,8 @@ impl Tracer {
     }
 
     /// Remembers a place in `parent`. Remembers all of `parent` if the place is null or `parent`
-    /// itself, if `parent` is small, or if very many places are remembered. (The bound is checked
-    /// when a place is read, because a large object may be made smaller.)
+    /// itself, if `parent` is small, or if very many places are remembered. (A large object may be
+    /// made smaller, so [`Tracer::trace_place`] checks that a place is still in the object.)
     fn remember_place(&self, head: usize, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
         let (space, of) = (self.space(), self.of());
         let large = |(_, page_list): (usize, usize)| page_list / KINDS == LARGE;

@@ -1,4 +1,4 @@
-//! Sweeping: mutators that take pages sweep a little at a time, of every pool.
+//! Sweeping: mutators that take pages also sweep pages, a few at a time, of all pools.
 //!
 //! ```text
 //!   a page is swept     by the mutator that needs a page of this page list, and allocates from it,
@@ -123,7 +123,7 @@ impl Heap {
     }
 
     /// Sweeps until empty pages and freed large objects have `bytes`. Returns true only if this
-    /// call swept a page and made bytes free. Otherwise the caller would try again for ever.
+    /// call swept a page, and bytes are free. Otherwise the caller would try again for ever.
     pub(super) fn sweep_for(&self, bytes: usize) -> bool {
         let before = self.space.lists.lock().bytes();
         let found = || {

@@ -115,7 +115,7 @@ fn leave(mutator: Mutator) {
     unsafe { mutator.detach() };
 }
 
-/// Frees the root, which keeps nothing any more, and then leaves.
+/// Frees the root, which keeps nothing any more, and detaches the mutator.
 fn leave_root(mutator: Mutator, root: *mut *mut u8) {
     // SAFETY: made by this test, and freed once.
     unsafe { mutator.free_root(root) };

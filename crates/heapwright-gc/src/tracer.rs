@@ -434,7 +434,7 @@ impl Tracer {
         }
     }
 
-    /// Gives the counts to the heap. Called when the mutator or helper leaves, or marking ends.
+    /// Gives the counts to the heap, as a helper leaves, a mutator detaches, or marking ends.
     pub(super) fn give_counts(&self) {
         self.large.set(0);
         self.counted.set(0);

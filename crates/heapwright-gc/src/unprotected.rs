@@ -6,11 +6,11 @@
 //!
 //!   minor collection     each old one is traced, with or without a store into it
 //!   marking in steps     each that was traced is traced again whenever the roots are reported
-//!   moving               their objects stay in place, unless the runtime changes references itself
+//!   moving               objects that they refer to stay, unless the runtime changes references
 //! ```
 //!
 //! Foreign code writes into these objects (Ruby's WB-unprotected objects, Koichi Sasada's RGenGC,
-//! 2013). Each costs a call of `trace` in each minor collection. Called by `settling` and `moving`.
+//! 2013). Each costs a `trace` call in each minor collection. Used by `settling`, `moving`, `raw`.
 
 use heapwright_substrate::sync::Lock;
 

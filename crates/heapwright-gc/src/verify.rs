@@ -11,7 +11,7 @@
 //!
 //! - *The heap*: every reference leads to an object's first byte.
 //! - *Barriers*: when marking has ended, every reachable object is marked. Otherwise an unreported
-//!   store has put a reference into a black object. (`settling` verifies stores into weak cells.)
+//!   store has put a reference into a black object. (`settling` verifies weak handles.)
 //!
 //! Any build can enable them ([`super::raw::Options::verify`]). Each costs another, slower marking
 //! in each collection, and bitmaps of 0.8 % of the heap's pages.

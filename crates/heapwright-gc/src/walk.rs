@@ -45,7 +45,7 @@ impl Heap {
         })
     }
 
-    /// Returns the objects that are kept without a reference from an object. `None` without memory.
+    /// Returns the objects that guardians and finalizers keep (see `kept`). `None` without memory.
     pub(super) fn all_kept(&self) -> Option<AllKept> {
         AllKept::of(|mut with| {
             self.trace.guardians.each_kept(&mut with);

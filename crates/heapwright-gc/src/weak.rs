@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   weak slot     a reference in an object that `trace` reports as weak
-//!   weak handle   a cell of the runtime's own
+//!   weak handle   a cell outside of objects (see `weak_cells`)
 //!   ephemeron     two references in an object, a key and a value: the key is weak, and the value
 //!                 is kept for as long as the key lives
 //!

@@ -1,4 +1,4 @@
-//! Weak cells: handles that keep no object, and the choice of cells that a collection looks at.
+//! Weak handles: cells that keep no object, and the choice of cells that a collection looks at.
 //!
 //! ```text
 //!   block    | cell | cell | cell | ...     64 KiB: an object, null, or a free cell's link
@@ -7,12 +7,12 @@
 //! ```
 //!
 //! The runtime reads a cell as it likes. It stores an object through
-//! [`Mutator::set_weak`](super::raw::Mutator::set_weak), or into a cell that the heap made null. So
-//! a collection knows which cells may hold a young object, or no object. It looks at these cells.
+//! [`Mutator::set_weak`](super::raw::Mutator::set_weak), or over a null that a call or the heap
+//! stored. So a collection knows the cells that may hold a young object, and looks at these.
 //!
 //! - A *major* collection visits all cells, a few in each step ([`WeakCells::visit`]). Afterwards
-//!   it looks at cells whose object had no mark, and at new cells.
-//! - A *minor* collection looks at cells whose object was not old after the collection before.
+//!   it looks at new cells, empty cells, and cells whose object had no mark.
+//! - A *minor* collection looks at new cells, empty cells, and cells whose object was not yet old.
 //!
 //! In a heap with few cells, each collection looks at all of them, so an unreported store does no
 //! harm. The barrier verifier finds such a store ([`WeakCells::each_passed_over`]).

@@ -13,7 +13,7 @@
 //! [`Tracer::where_is`](super::raw::Tracer::where_is).
 //!
 //! An object whose finalizer becomes due counts as dead, as for weak slots. One that a guardian
-//! retrieves does not. Called by `settling` and `moving`.
+//! retrieves does not. Called by `settling`, `moving` and `raw`.
 
 use core::ffi::c_void;
 

@@ -5,8 +5,8 @@
 //!                       <------- some pages at a time, until the deadline ------>
 //! ```
 //!
-//! The choice itself is arithmetic, in `plan`. Pages with a pinned object are never chosen. Other
-//! pages with a resized object always are. Called by `cycle` before marking, by `sweep` at its end.
+//! The choice itself is arithmetic, in `plan`. A page with a pinned object is never chosen. Another
+//! page with a resized object always is. Called by `cycle` before marking, by `sweep` at its end.
 
 use heapwright_substrate::chunk::Side;
 use heapwright_substrate::os;
@@ -24,7 +24,7 @@ use super::{ALL, CHOOSING, COUNTED, COUNTING, Chosen, DUE, Moving, NO_PLAN, Plan
 const AT_A_TIME: usize = 64;
 
 impl Moving {
-    /// Decides whether the next collection compacts, when the sweep of a collection is over.
+    /// Decides whether the next major collection compacts, when the sweep of a collection is over.
     pub(crate) fn choose(&self, space: &Space, minor: bool) {
         if self.wanted.get() == COUNTED {
             self.wanted.set(URGENT);

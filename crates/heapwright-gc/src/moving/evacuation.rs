@@ -1,7 +1,7 @@
 //! Evacuation: a step that moves objects, and the end of the last step.
 //!
 //! ```text
-//!   step    new objects are scanned --> roots that cannot be changed pin their pages -->
+//!   step    new objects are scanned --> roots that cannot be changed exclude pages -->
 //!           page by page: copy, forward, change slots noted with the page --> roots are changed
 //!
 //!   last    the remembered set is changed; the sweep begins, and gives evacuated pages back
@@ -34,7 +34,7 @@ const LONG: usize = 1 << 20;
 
 impl Moving {
     /// Moves objects until `deadline` (0: no limit). Returns whether all have moved. The world must
-    /// be stopped, and mutators must be settled.
+    /// be stopped, and the mutators' regions must be written to their pages.
     pub(crate) fn step(&self, tracer: &Tracer, deadline: u64, around: &impl Around) -> bool {
         let is_over = || deadline != 0 && os::now_ns() >= deadline;
         let step = Step { moving: self, space: tracer.space(), trace: tracer.of(), tracer, around };
@@ -56,7 +56,7 @@ impl Moving {
             }
         }
         let through = plan.through == plan.pages.len();
-        // The runtime is called with no lock held: it may visit the mutators.
+        // The callbacks below run without the plan's lock, because they may visit the mutators.
         drop(plan);
         step.change_roots();
         if through {

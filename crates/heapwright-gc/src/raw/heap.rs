@@ -126,8 +126,8 @@ impl Heap {
         self.inner().space.pacing.add_external(bytes);
     }
 
-    /// Returns the object that contains `address`, which may be any address. Takes constant time,
-    /// but for a new object or a free slot, time linear in the number of mutators.
+    /// Returns the object that contains `address`, which may be any address. Takes constant time.
+    /// For a new object or a free slot, takes time linear in the number of mutators.
     #[must_use]
     pub fn find(&self, address: *const u8) -> Option<*mut u8> {
         self.inner().find_fresh(address)
@@ -153,8 +153,8 @@ impl Heap {
         self.inner().statistics()
     }
 
-    /// Changes the heap's memory target, as in [`Options`]. The target is `factor_percent` of the
-    /// live bytes, with at least `least` bytes between two collections, and at most `most` bytes in
+    /// Changes the heap's memory target, as in [`Options`]: `factor_percent` of the live bytes, at
+    /// least `least` bytes for each mutator between two collections, and at most `most` bytes in
     /// all. 0 chooses a default. The target applies at once: a heap above `most` gets no page until
     /// a collection has made room. Any thread may call this. Linear in the number of mutators.
     ///

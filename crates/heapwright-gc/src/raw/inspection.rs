@@ -62,8 +62,8 @@ impl Mutator {
     }
 }
 
-/// Bytes of the slot of an object of any collected heap, or of a free slot in the first unit of one
-/// of its pages; 0 for an address in no page.
+/// Returns the bytes of an object's slot, for any address in the first unit of a collected heap's
+/// page. Returns 0 for all other addresses.
 #[must_use]
 pub fn object_size(object: *const u8) -> usize {
     let owner = MAP.lookup(object.addr()).1.owner();

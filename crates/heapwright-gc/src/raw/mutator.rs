@@ -69,7 +69,7 @@ impl Mutator {
         self.inner().note_thread();
     }
 
-    /// The calling thread leaves the heap.
+    /// Detaches the calling thread, and ends the mutator.
     ///
     /// # Safety
     ///

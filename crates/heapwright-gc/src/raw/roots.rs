@@ -1,9 +1,9 @@
-//! Roots keep objects alive, weak cells do not, and pins keep objects in place.
+//! Handles keep objects alive, weak handles do not, and pins keep objects in place.
 
 use super::Mutator;
 
 impl Mutator {
-    /// Makes a root: a cell that may be read and written freely. Returns `None` without memory.
+    /// Makes a handle: a cell that is a root, read and written freely. `None` without memory.
     ///
     /// # Safety
     ///
@@ -13,22 +13,21 @@ impl Mutator {
         self.heap().trace.handles.make(&self.inner().handles, object).map(<*mut _>::cast)
     }
 
-    /// Frees a root.
+    /// Frees a handle.
     ///
     /// # Safety
     ///
-    /// `cell` is a root of this heap that was not freed.
+    /// `cell` is a handle of this heap that was not freed.
     pub unsafe fn free_root(&self, cell: *mut *mut u8) {
-        // SAFETY: a root of this heap that was not freed, as the caller promises.
+        // SAFETY: a handle of this heap that was not freed, as the caller promises.
         unsafe { self.heap().trace.handles.free(&self.inner().handles, cell.cast()) };
     }
 
-    /// Makes a weak root: a cell that may be read freely. The cell keeps nothing alive. It becomes
-    /// null when its object has died, before finalizers run. The runtime may store null into the
-    /// cell. It may store an object directly only if the cell holds a null from this call, from
-    /// [`Mutator::set_weak`] or from the heap. Otherwise it calls [`Mutator::set_weak`], because
-    /// collections look only at cells that may lead to a young object. `VERIFY_BARRIERS` finds
-    /// other stores. Returns `None` without memory.
+    /// Makes a weak handle, which may be read freely and keeps nothing alive. The heap sets it to
+    /// null when its object has died, before finalizers run. The runtime may store null. It may
+    /// store an object directly over a null of this call, of [`Mutator::set_weak`] or of the heap.
+    /// Over an object or its own null, it must call [`Mutator::set_weak`]: collections skip weak
+    /// handles of old objects. `VERIFY_BARRIERS` looks for other stores. `None` without memory.
     ///
     /// # Safety
     ///
@@ -38,20 +37,20 @@ impl Mutator {
         self.heap().trace.weak.cells.make(&self.inner().weak, object).map(<*mut _>::cast)
     }
 
-    /// Frees a weak root.
+    /// Frees a weak handle.
     ///
     /// # Safety
     ///
-    /// `cell` is a weak root of this heap that was not freed.
+    /// `cell` is a weak handle of this heap that was not freed.
     pub unsafe fn free_weak(&self, cell: *mut *mut u8) {
         self.heap().trace.weak.cells.free(&self.inner().weak, cell.cast());
     }
 
-    /// Stores an object, or null, into a weak root.
+    /// Stores an object, or null, into a weak handle, whatever the handle holds.
     ///
     /// # Safety
     ///
-    /// `cell` is a weak root of this heap that was not freed; the duties of the [module](super).
+    /// `cell` is a weak handle of this heap that was not freed; the duties of the [module](super).
     pub unsafe fn set_weak(&self, cell: *mut *mut u8, object: *mut u8) {
         self.heap().trace.weak.cells.set(cell.cast(), object);
     }
@@ -73,8 +72,9 @@ impl Mutator {
         self.heap().space.pin(object)
     }
 
-    /// Stores into this object need not be reported from now on. Every collection traces it, minor
-    /// ones too. The objects that it leads to stay in place. Returns false without memory.
+    /// Exempts an object from barriers: stores into it need no report. Each minor collection traces
+    /// it, even if it is old. The objects that it refers to do not move, unless the runtime changes
+    /// references itself. Returns false without memory.
     ///
     /// # Safety
     ///

@@ -154,7 +154,7 @@ fn a_minor_collection_looks_at_what_is_young_alone() {
         young[1].write(ptr::null_mut());
         assert!(mutator.collect_young());
         assert_eq!((mutator.finalizers_due(), heap.guarded().0), (0, 1));
-        // (Weak cells still lead to both, because neither object counts as dead.)
+        // (Weak handles still lead to both, because neither object counts as dead.)
         assert!(!kept[LINKS + 1].read().is_null() && !kept[1].read().is_null());
         mutator.resume_majors();
         collect(&mutator);

@@ -8,7 +8,7 @@
 //! of an edge is fetched some pops ahead (`stack`). Marking spends most of its time on cache misses
 //! (Cher, Hosking, Vitek: "Software prefetching for mark-sweep garbage collection", 2004).
 //!
-//! Called by `mark` and `help`. `moving`, `dirty_slots`, `dump` and `verify` call `trace`.
+//! Called by `mark` and `help`. `moving`, `dirty_slots`, `dump` and `verify` trace objects by it.
 
 use core::ptr;
 

@@ -279,8 +279,8 @@ impl Tracer {
     ///
     /// # Safety
     ///
-    /// `key` lies in the object that is being traced. `value` does too, or lies in static data:
-    /// then the value is kept for as long as the object is.
+    /// `key` lies in the object that is being traced. `value` lies in the same object, or in static
+    /// data. A value whose slot is in static data is kept for as long as the traced object.
     pub unsafe fn mark_ephemeron(&self, key: *mut *mut u8, value: *mut *mut u8) {
         let trace = self.of();
         // SAFETY: by the contract.

@@ -197,7 +197,7 @@ impl Model<'_> {
             assert_eq!(at_of[&serial], at, "what is pinned stays");
         }
         for &(cell, serial) in &self.weak {
-            // SAFETY: a weak root.
+            // SAFETY: a weak handle.
             let at = unsafe { cell.read() };
             assert!(at.is_null() || node(at).serial == serial);
             assert!(at_of.get(&serial).is_none_or(|&there| there == at));
