@@ -133,8 +133,8 @@ pub fn here(scratch: &mut Scratch, depth: usize) -> Stack {
     imp::capture(scratch, depth, &start)
 }
 
-/// Returns the stack pointer of the caller of the innermost function for which `is` returns true.
-/// `is` gets return addresses. Returns `None` if the walk finds no such function.
+/// Passes return addresses to `is`, innermost first, until it accepts one. Returns the stack
+/// pointer of the accepted function's caller. Returns `None` if `is` accepts no address.
 #[inline(always)]
 pub fn above(scratch: &mut Scratch, is: impl FnMut(usize) -> bool) -> Option<usize> {
     let start = imp::registers();

@@ -7,7 +7,7 @@
 //! until written). After [`Memory::decommit`], committed memory is zero again. [`Memory`] is a
 //! trait, so that tests can use a fake system with other page sizes and refusals.
 //!
-//! Functions here keep `errno` unchanged, because `free` must.
+//! Functions here keep `errno` unchanged (unless they say otherwise), because `free` must.
 
 #[cfg(all(target_os = "linux", not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[path = "linux/mod.rs"]
