@@ -218,8 +218,8 @@ impl Module {
         &self.path[..self.path_length]
     }
 
-    /// Replaces the path by the kernel's, if the loader's may lead elsewhere: a path that does not
-    /// begin at the root, or a program that the user gave to the loader (`ld.so ./program`).
+    /// Replaces the path by the kernel's, if the loader's may lead elsewhere: it does not begin at
+    /// the root, or the user gave the program to the loader (`ld.so ./program`).
     pub fn located(mut self) -> Self {
         use heapwright_substrate::os;
         let is_path = self.path().starts_with(b"/") && (!self.is_program || os::has_interpreter());

@@ -7,7 +7,7 @@
 //!   purge delay  as requested     |  250 ms      |   50 ms       |  20 ms, and `limit` purges all
 //!   dirty runs   any number       |  1/2 of the bytes left       |  1/8, while the heap grows
 //!   huge pages   as requested                    |  none for new memory
-//!   stashes      4 MiB                           |  256 KiB at most
+//!   a stash      4 MiB at most                   |  256 KiB at most
 //!
 //!   pressure     0 ------ 2 % ------ 10 %   of the time some thread waits: far | close | near
 //! ```

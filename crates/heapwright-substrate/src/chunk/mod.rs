@@ -22,7 +22,7 @@
 //!
 //! Before a request is refused, all dirty runs are purged, and all runs merge. `process` lists the
 //! callers. One lock protects all. System calls are made without the lock, with these exceptions:
-//! calls at the frontier, calls under an address limit, and `purge_all`.
+//! calls at the frontier, under an address limit or without writable memory, and in `purge_all`.
 
 mod address_limit;
 mod dense;

@@ -19,7 +19,7 @@
 //! the object.
 //!
 //! **Fork.** A [`Family`] has all objects of one type, of all owners. They are recycled and never
-//! freed, so that a fork can find and lock all of them. Called by `places`.
+//! freed, so that a fork can find and lock all of them. Called by `places` and `pool`.
 
 use super::shared::{Held, Shared, Slot};
 

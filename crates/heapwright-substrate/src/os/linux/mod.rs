@@ -503,8 +503,8 @@ pub unsafe fn seal(at: *mut u8, size: usize) {
     });
 }
 
-/// Fills `bytes` with random numbers from the kernel. If it gives none, as in a sandbox, calculates
-/// them from the random bytes that the process got at its start, the time and an address.
+/// Fills `bytes` with random numbers from the kernel. Without them (in a sandbox), calculates
+/// numbers from the random bytes that the process got at its start, the time and an address.
 pub fn random(bytes: &mut [u8]) {
     let got = keeping_errno(|| {
         if is_filtered() {
