@@ -163,7 +163,7 @@ impl Look {
         self.used.saturating_add(fresh) >= self.limit / 20 * 19
     }
 
-    /// Whether the fresh run alone reaches the limit: a program that fills it is killed.
+    /// Whether the fresh run alone reaches the limit. In a group, a program that fills it dies.
     pub fn is_beyond_limit(&self) -> bool {
         self.fresh >= self.limit
     }

@@ -187,7 +187,7 @@ impl<T, F> Slot<T, F> {
         sleepers & POLL != 0
     }
 
-    /// Requests a poll after each [`Slot::wake`], or ends the request. Any thread may call this.
+    /// Requests polls from callers of [`Slot::wake`], or ends that. Any thread may call this.
     #[cfg(not(loom))]
     pub fn ask_to_poll(&self, on: bool) {
         if on {
