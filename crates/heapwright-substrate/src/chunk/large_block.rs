@@ -79,7 +79,7 @@ pub(super) fn set_usable_locked(record: &Record, usable: usize) {
 }
 
 impl<O: Memory + Copy> Chunk<O> {
-    /// Cuts tails, up to `MOST_HOLES`. Returns whether any was cut. Visits all units in use.
+    /// Cuts tails, up to `MOST_HOLES`. Returns whether any was cut. Visits units to the frontier.
     pub(super) fn cut_tails(&mut self) -> bool {
         if !self.window.is_limited() {
             return false;

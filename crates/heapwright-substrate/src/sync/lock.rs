@@ -60,8 +60,8 @@ const CONTENDED: u32 = 2;
 const SPINS: u32 = 60;
 
 /// After this many naps of a millisecond, an unknown holder counts as this thread, which a signal
-/// interrupted there. (Usually the holder is known after two instructions. The code counts naps,
-/// because a clock would advance while the process is stopped.)
+/// interrupted as it took or released the lock. (A holder is usually known after two instructions.
+/// The code counts naps, because a clock would advance while the process is stopped.)
 const MOST_NAPS: u32 = 10_000;
 
 /// Ends the process, because the calling thread waits for its own lock.

@@ -1,7 +1,7 @@
 //! Linux: memory, time, threads and files, through the C library's thin wrappers. If a wrapper is a
 //! cancellation point, `calls` makes the system call instead.
 //!
-//! Nothing here allocates. Functions that make system calls restore `errno`, unless they say so.
+//! Nothing here allocates. Functions that make system calls restore `errno` (one says otherwise).
 
 mod calls;
 #[cfg(feature = "debug")]
