@@ -1,7 +1,7 @@
 //! One process's memory, as one struct of 64-bit words.
 //!
-//! All that heapwright prints about memory comes from this struct. The nine `rss_*` parts always
-//! add up to [`Stats::rss`]. Each resident byte belongs to exactly one part.
+//! heapwright's statistics of memory come from this struct. The nine `rss_*` parts always add up to
+//! [`Stats::rss`]. Each resident byte belongs to exactly one part.
 
 use core::fmt;
 

@@ -133,8 +133,8 @@ pub fn here(scratch: &mut Scratch, depth: usize) -> Stack {
     imp::capture(scratch, depth, &start)
 }
 
-/// Returns the stack pointer of the caller of the innermost function for which `is` returns true.
-/// `is` gets return addresses. Returns `None` if the walk finds no such function.
+/// Passes return addresses to `is`, innermost first, until it accepts one. Returns the stack
+/// pointer of the accepted function's caller. Returns `None` if `is` accepts no address.
 #[inline(always)]
 pub fn above(scratch: &mut Scratch, is: impl FnMut(usize) -> bool) -> Option<usize> {
     let start = imp::registers();
@@ -218,8 +218,8 @@ impl Module {
         &self.path[..self.path_length]
     }
 
-    /// Replaces the path by the kernel's, if the loader's may lead elsewhere: a path that does not
-    /// begin at the root, or a program that the user gave to the loader (`ld.so ./program`).
+    /// Replaces the path by the kernel's, if the loader's may lead elsewhere: it does not begin at
+    /// the root, or the user gave the program to the loader (`ld.so ./program`).
     pub fn located(mut self) -> Self {
         use heapwright_substrate::os;
         let is_path = self.path().starts_with(b"/") && (!self.is_program || os::has_interpreter());

@@ -12,7 +12,7 @@
 //! columns for each row and copies them when it remembers a row; here a row is 48 bytes.
 //!
 //! Odd descriptions (expressions, signal frames, the outermost frame, other encodings) are left to
-//! `tables`, which agrees with all answers given here. A table that ends early, or has a number
+//! `tables`. On an entry that both can read, both agree. A table that ends early, or has a number
 //! larger than any compiler writes, is odd, too.
 
 #![forbid(unsafe_code)]

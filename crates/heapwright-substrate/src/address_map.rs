@@ -37,7 +37,7 @@ use crate::unit_record::Record;
 pub const TABLE_GAP: usize = MAX_UNITS * size_of::<u32>();
 /// Units in the largest window: 1 TiB.
 pub const MAX_UNITS: usize = 1 << 24;
-/// Bytes of a unit's side bitmap, for slabs with more slots than a record holds.
+/// Bytes of a unit's side bitmap, for slabs of more than 512 slots.
 pub const SIDE_BITMAP: usize = UNIT / 16 / 8;
 
 /// One unit's entry.

@@ -1,4 +1,4 @@
-//! Fork: the thread that forks takes every lock, and both sides give them back.
+//! Fork: unless it is alone, the thread that forks takes every lock. Both sides give them back.
 //!
 //! ```text
 //!   before    collected -> FORKING -> streams -> pools -> heap -> arenas -> debug -> substrate

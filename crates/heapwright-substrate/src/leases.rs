@@ -78,7 +78,7 @@ impl Lease {
         last
     }
 
-    /// Retires the object of a generation; if `unheld`, only an object without references.
+    /// Retires the object of a generation. With `unheld`, an object that has references stays.
     #[inline]
     pub fn retire(&self, generation: u32, unheld: bool) -> Retired {
         let mut word = self.0.load(Ordering::Relaxed);

@@ -1,31 +1,31 @@
 //! The memory limit of the process, its nearness, and the pressure on memory.
 //!
 //! ```text
-//!   in use      0 ------------- 3/4 ---------- 9/10 --------- 19/20 ------ limit
-//!   nearness         far         |    close     |     near      |  at it
+//!   in use       0 ------------- 3/4 ---------- 9/10 --------- 19/20 ------ limit
+//!   nearness          far         |    close     |     near      |  at it
 //!
-//!   free pages  wait (purge=)    |  250 ms      |   50 ms       |  20 ms, and go with each look
-//!   ... at most any number       |  1/2 of the bytes left       |  1/8
-//!   huge pages  as requested                     |  none for new memory
-//!   stashes     4 MiB                            |  256 KiB at most
+//!   purge delay  as requested     |  250 ms      |   50 ms       |  20 ms, and `limit` purges all
+//!   dirty runs   any number       |  1/2 of the bytes left       |  1/8, while the heap grows
+//!   huge pages   as requested                    |  none for new memory
+//!   a stash      4 MiB at most                   |  256 KiB at most
 //!
-//!   pressure    0 ------ 2 % ------ 10 %   of the time some thread waits: far | close | near
+//!   pressure     0 ------ 2 % ------ 10 %   of the time some thread waits: far | close | near
 //! ```
 //!
 //! The limit is the smallest limit of the process's control groups
 //! (`heapwright_record::control_group`), or one that the user or the program sets for the process
 //! alone. For `RLIMIT_AS` see `chunk::address_limit`.
 //!
-//! The memory in use is that of all processes of the group; near the limit, without file pages that
-//! the kernel can drop. Under a limit for the process alone, it is the heap's memory, and near the
-//! limit the process's resident memory. A look reads files. Growth of the heap makes a look due at
-//! once ([`note_fresh`]).
+//! A *look* finds the memory in use and the limit, mostly in the kernel's files. In a group, the
+//! memory of all its processes counts; from 3/4 of the limit on, without file pages that the kernel
+//! can drop. Under a limit for the process alone, the heap's memory counts, and from 3/4 on, the
+//! process's resident memory. Much growth of the heap makes a look due at once ([`note_fresh`]).
 //!
 //! Pressure (PSI) is the part of the last ten seconds in which some thread waited for the kernel to
 //! free pages. It is in `memory.pressure` of the limited group, or in `/proc/pressure/memory`.
 //!
 //! No memory safety depends on these values, so all accesses are relaxed. One thread looks at a
-//! time. Called by the modules that keep free memory, by `chunk` (growth) and `limit` (looks).
+//! time. Called by the modules that keep free memory, `chunk` (growth), `limit` (looks), and heaps.
 #![forbid(unsafe_code)]
 
 use heapwright_record::control_group;
@@ -37,7 +37,7 @@ pub use crate::os::is_in_sandbox;
 use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use crate::ticks::{self, Kept, Whose};
 
-/// The nearness of the limit.
+/// The nearness of the limit. Pressure on memory can raise it to `Near`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum Nearness {
@@ -54,7 +54,7 @@ pub enum Nearness {
 impl Nearness {
     const ALL: [Self; 4] = [Self::Far, Self::Close, Self::Near, Self::AtIt];
 
-    /// The nearness by the bytes in use. It falls only when a fiftieth of the limit less is in use.
+    /// The nearness by the bytes in use. It falls only a fiftieth of the limit below its bound.
     fn of(used: usize, limit: usize, before: Self) -> Self {
         let share = |part: usize, of: usize| limit / of * part;
         let begins = [0, share(3, 4), share(9, 10), share(19, 20)];
@@ -88,7 +88,7 @@ impl Nearness {
 static NEARNESS: AtomicU8 = AtomicU8::new(Nearness::Far as u8);
 /// Bytes of dirty runs that may wait while the heap grows.
 static MAY_WAIT: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// `FRESH`: bytes that the heap has taken since the last look. `UNSEEN`: more make a look due.
+/// Bytes that the heap has taken since the last look. If `FRESH` exceeds `UNSEEN`, a look is due.
 static FRESH: AtomicUsize = AtomicUsize::new(0);
 static UNSEEN: AtomicUsize = AtomicUsize::new(SMALL);
 /// The longest run since the last look, in bytes.
@@ -163,7 +163,7 @@ impl Look {
         self.used.saturating_add(fresh) >= self.limit / 20 * 19
     }
 
-    /// Whether the fresh run alone reaches the limit: a program that fills it is killed.
+    /// Whether the fresh run alone reaches the limit. In a group, a program that fills it dies.
     pub fn is_beyond_limit(&self) -> bool {
         self.fresh >= self.limit
     }
@@ -315,7 +315,7 @@ pub struct Watcher {
 }
 
 const SMALL: usize = 16 << 20;
-/// No thread reads a group's figures before the heap has 1 / `LITTLE` of the limit.
+/// No look reads a group's memory in use before the heap has 1 / `LITTLE` of the limit.
 const LITTLE: usize = 16;
 const WORTH_A_LOOK: usize = 1 << 20;
 /// Looks may take 1 / `SHARE` of the time.
@@ -351,8 +351,8 @@ impl Watcher {
         }
     }
 
-    /// Looks if there is a reason. `heap`: bytes of the heap that may be in memory. Returns the
-    /// result of the look, if there was one, and the milliseconds until the next call.
+    /// Looks, unless the heap is small or the last look is too recent. `heap`: bytes of the heap
+    /// that may be in memory. Returns the result, if any, and the milliseconds until the next call.
     pub fn look(&mut self, now: u32, heap: usize) -> (Option<Look>, u32) {
         const SOON_MS: u32 = 8;
         if heap < SMALL && self.asked.is_none() {

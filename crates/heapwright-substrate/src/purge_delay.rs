@@ -50,7 +50,7 @@ pub fn set_bounds(min: i32, max: i32) {
     forget();
 }
 
-/// The delay in force, in milliseconds; negative: for ever. Near the memory limit it is short.
+/// The delay in force in milliseconds (negative: for ever), short if the memory limit is not far.
 #[inline]
 pub fn purge_ms() -> i32 {
     memory_limit::delay(DELAY.load(Ordering::Relaxed))

@@ -15,8 +15,8 @@
 //!
 //! Invariants: `sampled` is set only in the record of the first unit of a run in use. Only the
 //! run's owner changes it, and only after a sampler was registered. A sample is removed before its
-//! run goes back. Only if the lock of samples is held for very long, the sample is removed later:
-//! before the next profile is written, or when another sample has its address.
+//! run goes back. If the lock of samples is held for very long, the sample goes later: before the
+//! next profile is written, or when another sample has its address.
 //!
 //! Called by `pool`, `arena` and `gc`, with any of their locks held.
 

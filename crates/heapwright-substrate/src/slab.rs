@@ -12,12 +12,12 @@
 //! Only the slab's owner changes the state of a slot. *Carving* advances a frontier a page at a
 //! time, so memory that no request needs is not touched. *Returned* slots are bits, not links: the
 //! lowest addresses (or random ones) go out first, and a second return is detected. A page can go
-//! back to the kernel if all slots in it are returned.
+//! back to the kernel if no slot in it is out.
 //!
 //! Slabs with more than 512 slots (slots under 128 bytes) keep their bitmap in the unit's side
 //! bitmap.
 //!
-//! Invariants: `free` is the number of the bitmap's bits, `summary` has a bit for each non-zero
+//! Invariants: `free` counts the set bits of the bitmap, `summary` has a bit for each non-zero
 //! word, and no bit at or above `carved` is set. For access to fields see `unit_record`.
 
 use core::mem::offset_of;
@@ -303,7 +303,7 @@ impl<'a> Slab<'a> {
         (touched - purged.count_ones() as usize) * CARVE
     }
 
-    /// The time at which a slot was last taken or returned, in milliseconds.
+    /// The time at which a slot was last taken (not drawn) or returned, in milliseconds.
     #[inline]
     pub fn stamp(&self) -> u32 {
         self.record.stamp.load(Ordering::Relaxed)
@@ -369,7 +369,7 @@ pub struct WayBack {
 }
 
 impl WayBack {
-    /// Returns slots to slabs of `class`, at the time `now`.
+    /// For slots of `class` that return at the time `now`.
     #[inline]
     pub fn of(map: &AddressMap, class: usize, now: u32) -> Self {
         let records = map.records();

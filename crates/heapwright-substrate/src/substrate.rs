@@ -223,7 +223,7 @@ mod tests {
             is_begun.recv().unwrap();
             // The child registers once: it does not wait for the missing thread.
             let is_right = forked(|| registers() && !registers() && !forked(registers));
-            // Precedes all that can fail, because the scope waits for the thread.
+            // This precedes everything that can fail, because the scope waits for the thread.
             end.send(()).unwrap();
             assert!(is_right);
         });

@@ -86,8 +86,8 @@ pub fn forget_after_fork() {
 /// 1, plus the number of forks that led to this process.
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 
-/// Whether the process shows its figures. Then, in a quiet program, a slow path makes the next
-/// operation take a slow path, too.
+/// Whether the process shows its figures. If so, a slow path of a quiet program also forces the
+/// next operation onto a slow path.
 #[inline(always)]
 pub fn has_status() -> bool {
     !PLACES[Whose::Status as usize].task.load(Ordering::Relaxed).is_null()

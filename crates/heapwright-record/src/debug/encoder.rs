@@ -34,7 +34,7 @@ impl<'b> Encoder<'b> {
         Self { buffer }
     }
 
-    /// Returns the bytes of an entry, to be written by one `write`. Returns none if the buffer is
+    /// Returns the bytes of an entry, to be written by one `write`. There are none if the buffer is
     /// too small for the entry's numbers. [`Encoder::SMALLEST`] bytes are always enough.
     #[must_use]
     pub fn entry(&mut self, entry: &Entry<'_>) -> &[u8] {

@@ -256,7 +256,7 @@ record! {
         check: u32,
         /// The current sampling distance in bytes, on average.
         period: u64,
-        /// When sampling began, by the times of this record: 0, see [`Process::time`].
+        /// When sampling began: 0, because times count from then (see [`Process::time`]).
         since_ns: u64,
         /// The peak of live bytes.
         peak_bytes: u64,

@@ -1,6 +1,6 @@
 //! Converts entries to bytes and back. [`Entry`] shows the bytes.
 //!
-//! Objects and references hold only differences from preceding ones. Nothing here panics or
+//! An object or a reference is coded by its differences from the one before. Nothing here panics or
 //! indexes: the writer works while the world is stopped, and the reader may get any bytes.
 
 use super::OLDEST;

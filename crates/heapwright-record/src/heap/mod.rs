@@ -17,9 +17,9 @@
 //!   3  End      n: types | pages | objects | references | roots
 //! ```
 //!
-//! **Order.** A type's name comes before its first object, and an object's references right behind
-//! it. All other entries may come in any order. References lead to objects that may come before or
-//! later. If a frame ends among an object's references, the next frame names the object.
+//! **Order.** A type's name comes before its first object. An object's references come before the
+//! next object. All other entries may come in any order. A reference may lead to an earlier or a
+//! later object. If a frame ends among an object's references, the next frame names the object.
 //!
 //! **Growing.** A newer writer may add tags, which an older reader skips, and fields at the end of
 //! Start and End. A reader may ignore unknown flags among the low 16, but not among the high 16.

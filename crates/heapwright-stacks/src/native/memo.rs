@@ -16,7 +16,7 @@
 //! that was reloaded before a CFA was derived from it.
 //!
 //! The check may read the slots if the stack pointer and the highest slot are on the thread's own
-//! stack *now*: there everything above the stack pointer is readable (`bounds`). Walks that left
+//! stack *now*. There, everything above the stack pointer is readable (`bounds`). Walks that left
 //! this stack (signal frames, fibers) are not kept. The compares are independent of each other, but
 //! a walk waits for each load in turn.
 //!

@@ -344,8 +344,8 @@ fn walk(
     inserted.stack
 }
 
-/// Returns the stack pointer of the caller of the innermost function for which `is` returns true.
-/// `is` gets return addresses, without those in our own module.
+/// Passes return addresses outside our own module to `is`, innermost first, until it accepts one.
+/// Returns the stack pointer of the accepted function's caller.
 #[cold]
 pub(in super::super) fn above(
     scratch: &mut Scratch,
@@ -449,7 +449,7 @@ fn plain_steps(
     Ran { to: (at, Noted { count, fp_matters }, found), stop }
 }
 
-/// Returns the rule of an address that the cache does not have, and whether it is permanent.
+/// Returns the rule of an address that the cache lacks, and whether the rule is permanent.
 #[cold]
 #[inline(never)]
 fn learn(

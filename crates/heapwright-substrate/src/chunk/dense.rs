@@ -11,13 +11,13 @@
 //! dense memory only if the program will probably fill it (`cache::slab_lists`, `debug::store`).
 //!
 //! A *region* of units is set aside for huge pages. Its length is a share of the heap, so that the
-//! kernel's list of mappings stays short. The chunk opens a region 2 MiB at a time: it allows huge
-//! pages, writes the first byte, and forbids huge pages again. So the kernel makes no huge page
-//! later.
+//! kernel's list of mappings stays short. The chunk opens a region 2 MiB at a time. Then `process`
+//! allows huge pages, writes the first byte, and forbids huge pages again, without the lock. So the
+//! kernel makes no huge page later.
 //!
 //! Invariants: the addresses of `opened` and `end` are multiples of 2 MiB. Units from `next` to
 //! `end` are not taken, have the entry `METADATA`, and read as zero. Only `chunk` calls this
-//! module, under its lock. The caller of `chunk::take` maps the huge page, without the lock.
+//! module, under its lock.
 
 use super::{Chunk, Run, RunIndex, State, Want};
 use crate::address_map::Entry;
@@ -52,7 +52,7 @@ impl Region {
 }
 
 impl<O: Memory + Copy> Chunk<O> {
-    /// `None`: the heap is small or has no room for a region, or the request is not for `Dense`.
+    /// `None`: the heap is small or cannot have a region, or the request is not for `Dense`.
     pub(super) fn take_dense(&mut self, want: Want) -> Option<Run> {
         if want != Want::Dense {
             return None;

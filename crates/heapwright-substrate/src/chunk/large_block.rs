@@ -41,8 +41,8 @@ pub fn is_usable_as_long(record: &Record, size: usize) -> bool {
     record.usable.load(Ordering::Relaxed).wrapping_sub(size) < UNIT
 }
 
-/// Sets the usable bytes of the caller's large block at `unit`. They are whole pages within its
-/// run. False: the tail was cut, and there is no address space for more bytes.
+/// Sets the usable bytes (whole pages) of the caller's large block at `unit`. A cut block gets no
+/// fewer bytes. False: the tail was cut, and there is no address space for more bytes.
 #[inline]
 pub fn set_usable(unit: usize, usable: usize) -> bool {
     MAP.record(unit).usable.load(Ordering::Relaxed) == usable || change_usable(unit, usable)
@@ -79,7 +79,7 @@ pub(super) fn set_usable_locked(record: &Record, usable: usize) {
 }
 
 impl<O: Memory + Copy> Chunk<O> {
-    /// Cuts all tails. Returns whether any was cut. Takes time in proportion to the frontier.
+    /// Cuts tails, up to `MOST_HOLES`. Returns whether any was cut. Visits units to the frontier.
     pub(super) fn cut_tails(&mut self) -> bool {
         if !self.window.is_limited() {
             return false;

@@ -18,11 +18,11 @@
 //!
 //! If no dirty run is large enough for a *long* run (1 MiB or more), `take_joined` joins a dirty
 //! run with its free neighbours. If this fails, the run takes clean or fresh units. Then as many
-//! dirty units go back, except a few, so that old copies of a growing buffer do not stay resident.
+//! dirty units go back, except a few. So old copies of a growing buffer do not stay resident.
 //!
 //! Before a request is refused, all dirty runs are purged, and all runs merge. `process` lists the
 //! callers. One lock protects all. System calls are made without the lock, with these exceptions:
-//! calls at the frontier, calls under a limit of memory, and `purge_all`.
+//! calls at the frontier, under an address limit or without writable memory, and in `purge_all`.
 
 mod address_limit;
 mod dense;
@@ -116,7 +116,7 @@ pub struct Chunk<O: 'static> {
     /// `due`: dirty units that should go back. `owed`: the part of `due` that growth has caused.
     due: usize,
     owed: usize,
-    /// `due_waited`: the ms in which the due units were not needed. `seen`: the last `expire`.
+    /// `due_waited`: the ms in which the due units were not needed. `seen`: time of last `expire`.
     due_waited: i32,
     seen: u32,
     region: Region,

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Unlike [`metadata`](super::metadata), side memory goes back when its owner ends. Called by
-//! `pool` (segments, their slot sets and leases; keys), `registry` (blocks of places) and `gc`
-//! (tables, lists and buffers of a collected heap).
+//! `pool` (segments, their slot sets and leases; keys), `registry` (blocks of places), `gc`
+//! (tables, lists and buffers of a collected heap) and realms (names of types, which stay).
 
 use core::ptr;
 

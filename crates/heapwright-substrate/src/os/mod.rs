@@ -7,8 +7,8 @@
 //! until written). After [`Memory::decommit`], committed memory is zero again. [`Memory`] is a
 //! trait, so that tests can use a fake system with other page sizes and refusals.
 //!
-//! Functions of `linux` keep `errno` unchanged, because `free` must. Those of `portable` may
-//! change it, because no C program's `free` is built on them.
+//! Functions of `linux` keep `errno` unchanged (unless they say otherwise), because `free` must.
+//! Those of `portable` may change it, because no C program's `free` is built on them.
 
 #[cfg(all(target_os = "linux", not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[path = "linux/mod.rs"]

@@ -19,7 +19,7 @@
 //! the object.
 //!
 //! **Fork.** A [`Family`] has all objects of one type, of all owners. They are recycled and never
-//! freed, so that a fork can find and lock all of them. Called by `places`.
+//! freed, so that a fork can find and lock all of them. Called by `places` and `pool`.
 
 use super::shared::{Held, Shared, Slot};
 
@@ -113,7 +113,7 @@ mod made {
             self.shared.all().map(|slot| unsafe { slot.value() })
         }
 
-        /// Calls `visit` with each object while no other thread uses it.
+        /// Locks each object that is not contended for too long, and calls `visit` with the object.
         pub fn visit(&self, mut visit: impl FnMut(&T)) {
             for held in self.shared.all().filter_map(|slot| self.shared.acquire_this(slot)) {
                 visit(&held);

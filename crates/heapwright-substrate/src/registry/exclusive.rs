@@ -123,8 +123,8 @@ impl<T: Member + 'static> Exclusive<T> {
     }
 
     /// Claims up to `most` abandoned objects, one after the other, and calls `visit` with each.
-    /// Begins where the last call ended. `visit` must give up the claim, and returns true to stop.
-    /// Returns whether `visit` has stopped. If the registry's lock is held, visits no object.
+    /// Begins where the last call ended. `visit` must give up the claim, and returns true to stop
+    /// the walk. The result is whether the walk was stopped. If the lock is held, visits no object.
     pub fn visit_abandoned(&self, most: usize, mut visit: impl FnMut(&T) -> bool) -> bool {
         let Some(mut abandoned) = self.abandoned.try_lock() else { return false };
         let from =

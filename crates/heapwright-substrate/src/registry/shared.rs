@@ -30,7 +30,7 @@ use super::policy::{self, Caches, Choice};
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
-/// In `sleepers`: the next unlock makes a maintenance poll. See [`Slot::ask_to_poll`].
+/// In `sleepers`: a maintenance poll is requested. See [`Slot::ask_to_poll`].
 const POLL: u16 = 1 << 15;
 
 const TAKES: Ordering = Ordering::Acquire;
@@ -146,7 +146,7 @@ impl<T, F> Slot<T, F> {
         }
     }
 
-    /// Unlocks the slot. If it returns true, the caller must call [`Slot::wake`].
+    /// Unlocks the slot. True: the caller must call [`Slot::wake`].
     ///
     /// # Safety
     ///
@@ -187,7 +187,7 @@ impl<T, F> Slot<T, F> {
         sleepers & POLL != 0
     }
 
-    /// Requests a maintenance poll from each unlock, or ends the request. Any thread may call this.
+    /// Requests polls from callers of [`Slot::wake`], or ends that. Any thread may call this.
     #[cfg(not(loom))]
     pub fn ask_to_poll(&self, on: bool) {
         if on {
@@ -197,7 +197,7 @@ impl<T, F> Slot<T, F> {
         }
     }
 
-    /// Whether each unlock must make a poll.
+    /// Whether a maintenance poll is requested.
     #[cfg(not(loom))]
     pub fn is_asked_to_poll(&self) -> bool {
         self.sleepers.load(Ordering::Relaxed) & POLL != 0

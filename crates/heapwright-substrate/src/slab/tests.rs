@@ -26,7 +26,7 @@ enum Op {
     Carve { most: usize },
     /// Takes up to this number of returned slots.
     Take { most: usize },
-    /// Returns adjacent slots: a share of all slots that are out.
+    /// Returns up to `share` quarters of the slots that are out, from one of them on.
     Put { from: Index, share: usize },
     /// Gives pages back; `refused`: the system refuses them.
     Purge { refused: bool },

@@ -59,9 +59,9 @@ const CONTENDED: u32 = 2;
 
 const SPINS: u32 = 60;
 
-/// Naps of a millisecond after which a lock without a known holder is one that this thread holds: a
-/// signal interrupted the thread there. (Usually the holder is known after two instructions. A clock
-/// would advance while the process is stopped.)
+/// After this many naps of a millisecond, an unknown holder counts as this thread, which a signal
+/// interrupted as it took or released the lock. (A holder is usually known after two instructions.
+/// The code counts naps, because a clock would advance while the process is stopped.)
 const MOST_NAPS: u32 = 10_000;
 
 /// Ends the process, because the calling thread waits for its own lock.
@@ -166,7 +166,7 @@ impl<T> Lock<T> {
         self.holder.load(Ordering::Relaxed) == os::thread_token()
     }
 
-    /// Waits while the holder is not known. Ends the process if it is the calling thread.
+    /// Waits while the holder is not known. If the calling thread is the holder, the process ends.
     fn await_holder(&self) {
         let mut polls = 0;
         loop {
@@ -194,7 +194,7 @@ impl<T> Lock<T> {
         if holds_all() {
             return false;
         }
-        // (This call is counted, too.)
+        // (The count includes this call.)
         let may_wait_for_itself = os::tls::locks() > 1;
         if may_wait_for_itself {
             self.await_holder();

@@ -1,8 +1,8 @@
 //! Synchronisation: the one source of atomics and locks.
 //!
 //! Under `--cfg loom` the lock-free parts run on loom's model of memory. [`Lock`] is a three-state
-//! futex mutex (Drepper, "Futexes are tricky", mutex 3). Unlike the locks of `std` and
-//! `parking_lot`, it neither allocates nor poisons.
+//! futex mutex (Drepper, "Futexes are tricky", mutex 3). Unlike the locks of `std`, it does not
+//! poison. Unlike those of `parking_lot`, it does not allocate.
 //!
 //! ```text
 //! state: 0 free --lock--> 1 held --another waits--> 2 held, waiters

@@ -73,7 +73,7 @@ impl OwnerLock {
         Owning { lock: self, waited: None }
     }
 
-    /// [`OwnerLock::own`], unless a visitor is in.
+    /// [`OwnerLock::own`]. `None`: a visitor is in, or there is no `membarrier`.
     ///
     /// # Safety
     ///
@@ -95,7 +95,7 @@ impl OwnerLock {
         Owning { lock: self, waited: Some(self.inner.lock()) }
     }
 
-    /// Visits, unless the owner or another visitor is in.
+    /// Visits. `None`: the owner or another visitor is in, or the kernel refuses the fence.
     pub fn try_visit(&self) -> Option<Visit<'_>> {
         // This early look only avoids the costly fence. It proves nothing.
         if self.is_in.load(Ordering::Relaxed) {

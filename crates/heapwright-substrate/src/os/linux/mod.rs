@@ -1,7 +1,7 @@
 //! Linux: memory, time, threads and files, through the C library's thin wrappers. If a wrapper is a
 //! cancellation point, `calls` makes the system call instead.
 //!
-//! Nothing here allocates. Functions that make system calls restore `errno`.
+//! Nothing here allocates. Functions that make system calls restore `errno` (one says otherwise).
 
 mod calls;
 #[cfg(feature = "debug")]
@@ -503,8 +503,8 @@ pub unsafe fn seal(at: *mut u8, size: usize) {
     });
 }
 
-/// Fills `bytes` with random numbers from the kernel. In a sandbox they are calculated from the
-/// random bytes that the process got at its start, the time and an address.
+/// Fills `bytes` with random numbers from the kernel. Without them (in a sandbox), calculates
+/// numbers from the random bytes that the process got at its start, the time and an address.
 pub fn random(bytes: &mut [u8]) {
     let got = keeping_errno(|| {
         if is_filtered() {
@@ -767,8 +767,8 @@ pub fn register_barrier() -> bool {
     !is_filtered() && keeping_errno(register)
 }
 
-/// Runs a full fence in each running thread of this process, the caller's included. A suspended
-/// thread ran its fence when it was suspended. False: the kernel or a sandbox refuses the call.
+/// Runs a full fence in each running thread of this process, also in the caller (but in the only
+/// thread, none). A suspended thread ran its fence when it was suspended. False: the call failed.
 pub fn barrier_in_all_threads() -> bool {
     if is_single_threaded() || is_filtered() {
         return is_single_threaded();
