@@ -19,7 +19,7 @@ use heapwright_record::{SIZE_BUCKETS, Stats};
 use serde::Serialize;
 use std::ffi::OsString;
 
-/// The chart's first and last row: up to 8 bytes, and over 1 MiB.
+/// The chart's first row: up to 8 bytes. Row `LAST_BUCKET` is up to 1 MiB; one more is over it.
 const FIRST_BUCKET: usize = 3;
 const LAST_BUCKET: usize = 20;
 
