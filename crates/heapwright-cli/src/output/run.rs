@@ -52,7 +52,7 @@ pub(crate) fn document(run: &Run) -> Document<'_> {
         }
         Err(reason) => {
             let peak = units::bytes(run.outcome.usage.max_rss);
-            let whose = "by the kernel's count (never less than this command's own)";
+            let whose = "by the kernel's count, which includes heapwright's memory before it started the program";
             fields.push(("resident", format!("{peak} at peak, {whose}")));
             more.push(Part::text_of("", format!("\nno statistics of its heap: {reason}")));
         }
