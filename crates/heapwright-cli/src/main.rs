@@ -18,15 +18,15 @@
 //! screen/         the screen of `top`
 //! wrong           an error that is the user's mistake
 //! bounds          how far input files may expand
-//! output/         text, JSON, HTML, bars and units; the only place that formats
+//! output/         text, JSON, HTML, bars and units
 //! ```
 //!
 //! The command has no allocator code. It gives the library options through the environment
 //! (`LD_PRELOAD`, `HEAPWRIGHT`), and reads the files that the library writes (`heapwright-record`).
 //!
-//! `commands` uses everything. `output` formats its arguments, and uses only types and pure
-//! functions of other modules. `replay` uses `bench`, `process` and `trace`. `bench` uses
-//! `inspect`, `preload` and `process`; `preload` uses `inspect`. None of these six uses `report`.
+//! `commands` uses everything. `output` formats its arguments, and uses other modules for hardly
+//! more than types. `replay` stands on `bench`, `process` and `trace`; `bench` stands on
+//! `inspect`, `preload` and `process`. None of these six uses `report`.
 
 /// std's `eprintln!` without its panic: standard error may be closed or full.
 macro_rules! eprintln {

@@ -465,13 +465,13 @@ fn an_option_set_that_is_wrong_is_refused_before_anything_runs() {
     refused(&done(&mut on_script(&twice, &script)), 2, words);
 }
 
-/// Starts a race that takes long. A file lists the running programs.
+/// Starts a race that takes long. A file gets the pid of each program that starts.
 fn long_race(folder: &Folder) -> (Child, std::path::PathBuf) {
     let pids = folder.path("pids");
     let script = format!("echo $$ >>'{}'; sleep 0.1", text(&pids));
     let mut command = on_script(&["--rounds", "1000"], &script);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
-    // These are two warm-up runs, one to compare outputs, and four rounds of two runs.
+    // Before the fifth round there are two warm-up runs, one to compare outputs, and eight others.
     for _ in 0..1000 {
         let runs = fs::read_to_string(&pids).map(|text| text.lines().count());
         if runs.unwrap_or_default() > 11 {

@@ -93,7 +93,7 @@ fn a_leak_is_its_tests_failure() {
     );
     assert!(printed.matches(" start the ").count() >= 2, "{printed}");
     assert!(!printed.contains("__rust_begin_short_backtrace"), "{printed}");
-    // This is the way in which nextest calls a runner.
+    // Nextest calls a runner in this way.
     let binary = std::fs::read_dir(folder.path("target/debug/deps")).expect("there").flatten();
     let binary = binary.map(|entry| entry.path()).find(|path| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();

@@ -245,7 +245,7 @@ fn what_a_run_finds_late_the_next_one_sees_as_it_happens() {
     let program = folder.compile("many", &["-g", "-O1", "-fno-builtin"], ONE_OF_MANY);
     let sites = folder.path("found.sites");
     let arguments = ["--sites", text(&sites), "--fail-on", "errors"];
-    // The block is neither due a guard nor likely to get one: see `sample` in the library.
+    // The block is not due for a guard, and hardly gets one by chance: see `sample` in the library.
     let late = check(&arguments, &[text(&program)]);
     let printed = stderr(&late);
     assert_eq!(late.status.code(), Some(99), "{printed}");
@@ -393,7 +393,7 @@ fn the_command_needs_no_more_stack_than_the_user_allows() {
     let script = "ulimit -s 64; exec \"$0\" check -- \"$1\"";
     let output = done(Command::new("sh").args(["-c", script, command, text(&program)]));
     assert_eq!(output.status.code(), Some(99), "{}", stderr(&output));
-    // The program is ended as without it.
+    // With little stack, the command still ends as the program did.
     let script = "ulimit -s 64; exec \"$0\" run --stats -- sh -c 'kill -TERM $$'";
     let output = done(Command::new("sh").args(["-c", script, command]));
     assert_eq!(output.status.signal(), Some(15), "{}", stderr(&output));
@@ -494,11 +494,11 @@ fn is_root(test: &str) -> bool {
     is
 }
 
-/// The id of a user that no process of the run has, unless a process becomes this user.
+/// The id of a user that no process has before it becomes this user.
 const STRANGER: u32 = 54_321;
 
-/// A server that becomes another user is reported: its own record goes on, and its later children
-/// have records.
+/// A server that becomes another user is still checked. Its own record goes on, and its later
+/// children have records.
 #[test]
 fn what_gave_up_its_user_is_reported() {
     if !is_root("what_gave_up_its_user_is_reported") {
@@ -541,7 +541,7 @@ int main(int count, char **words) {
             for part in [" 40-byte block", " 80-byte block", " 120-byte block", "in serve "] {
                 assert!(printed.contains(part), "{how}: {part}: {printed}");
             }
-            // A process that became another user may not read its own memory.
+            // A process that became another user may be unable to read its own memory.
             for line in printed.lines().filter(|line| line.contains("INCOMPLETE: ")) {
                 assert!(line.contains(" could not be looked at for leaks: "), "{how}: {printed}");
             }
@@ -551,7 +551,7 @@ int main(int count, char **words) {
     }
 }
 
-/// A stranger to the run can put no file into its folder, nor in the place of a record.
+/// A stranger can put no file into a run's folder. In an open folder no stranger's file is read.
 #[test]
 fn other_users_neither_hide_nor_forge_findings() {
     if !is_root("other_users_neither_hide_nor_forge_findings") {
@@ -593,7 +593,7 @@ fn other_users_neither_hide_nor_forge_findings() {
     assert!(stderr(&output).contains("record.99 is no record of this run"), "{}", stderr(&output));
 }
 
-/// A record leads to the lines of a source that its owner can read, and to no others.
+/// A report shows only lines of sources that the record's owner can read.
 #[test]
 fn a_record_leads_to_no_file_that_its_owner_cannot_read() {
     use std::os::unix::fs::{PermissionsExt, chown};
@@ -684,7 +684,7 @@ fn no_run_without_its_file_ends_with_0() {
         assert_eq!(output.status.code(), Some(2), "{words:?}: {printed}");
         assert!(printed.contains(" could not be written: "), "{words:?}: {printed}");
     }
-    // The program's own end, and a finding, say more.
+    // The exit code of the program, or of a finding, stays if it is not 0.
     for (how, code) in [("once", 7), ("twice", 99)] {
         let output = run(&["check", "-o", full, "--", program, how, "7"]);
         assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
@@ -739,7 +739,7 @@ fn a_suggested_suppression_hides_its_finding_and_no_other() {
     assert!(printed.contains("WARNING: it hides 2 different causes"), "{printed}");
 }
 
-/// Makes accesses that guards catch, in C and in the C library. Has handlers for traps and faults.
+/// Makes accesses that guards catch, in C and in assembly. Has handlers for traps and faults.
 #[cfg(target_arch = "x86_64")]
 const CAUGHT: &str = "
 #include <setjmp.h>
@@ -1045,7 +1045,7 @@ fn findings_survive_a_full_disk() {
     assert!(stderr(&output).contains("the disk of its record is full"), "{}", stderr(&output));
 }
 
-/// These programs start without the variables that lead the library into them.
+/// Some programs start without the variables that load the library.
 #[test]
 fn what_starts_without_the_library_is_named_and_is_not_clean() {
     let folder = Folder::new();
@@ -1130,8 +1130,8 @@ int main(int count, char **words) {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
-/// Starts a child in the way of its first argument, and waits for its end. The child ends by the
-/// second argument without a word to heapwright, or executes this program.
+/// Starts a child in the way of its first argument, and waits for its end. The second argument is
+/// the way in which the child ends, or the program that it executes.
 const CHILDREN: &str = "
 #define _GNU_SOURCE
 #include <sched.h>
@@ -1212,7 +1212,7 @@ fn no_child_ends_unheard() {
     }
 }
 
-/// The library cannot be loaded into these programs, although they get its variables.
+/// These programs get the library's variables, but cannot load it.
 #[test]
 fn a_program_that_cannot_be_checked_is_named_by_its_starter() {
     use std::os::unix::fs::PermissionsExt;
@@ -1251,7 +1251,7 @@ fn a_program_that_cannot_be_checked_is_named_by_its_starter() {
     }
 }
 
-/// Signal handlers that call malloc or `exit` may interrupt malloc. No run waits for itself.
+/// A signal handler that calls malloc or `exit` may interrupt malloc. Each run ends all the same.
 #[test]
 fn a_signal_within_malloc_ends_in_time() {
     let folder = Folder::new();
@@ -1334,7 +1334,7 @@ int main(void) {
     }
 }
 
-/// Functions with a limit beyond the block write less or more than it has.
+/// Functions get a limit beyond the block's end. They write less or more than the block holds.
 #[test]
 fn a_limit_beyond_a_block_is_a_finding_of_its_own() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! `heapwright diff`: points of one record, two records, and files that are no records.
+//! `heapwright diff`: points of one record, two records, and what cannot be compared.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! `heapwright doctor` on programs of every kind, which the tests compile.
+//! `heapwright doctor` on programs of many kinds, which the tests make.
 
 mod common;
 

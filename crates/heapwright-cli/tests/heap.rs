@@ -282,7 +282,7 @@ fn a_damaged_dump_is_read_as_far_as_it_goes() {
             (&json!(false), Some(2))
         );
     }
-    // The last reference leads out of a dump that is whole.
+    // In the whole dump, only the last object's reference leads to no object.
     let output = heap(&[], &folder.file("whole.heap", whole));
     let said = stderr(&output);
     assert!(said.ends_with(": 1 references lead to no object of the dump\n"), "{said}");

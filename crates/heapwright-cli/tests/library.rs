@@ -58,8 +58,8 @@ fn is_root() -> bool {
     fs::metadata("/proc/self").expect("there").uid() == 0
 }
 
-/// Returns the command in a place that another user can reach, even if the target folder is root's.
-/// `None`: only root can become another user.
+/// Returns a copy of the command, for another user: the target folder may be closed to users.
+/// `None` if this user is not root, for only root can become another user.
 fn as_nobody(folder: &Folder) -> Option<Command> {
     use std::os::unix::process::CommandExt;
     if !is_root() {

@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use common::{Folder, bytes, done, heapwright, stderr, stdout, text};
 use heapwright_record::debug::{Check, Checked, Occasion, Process, Profile, Sampled};
 
-/// Profiles this command's own program, which allocates some hundred MB in a fraction of a second.
+/// Profiles one of the command's workloads. It allocates some hundred MB in a fraction of a second.
 fn profiled(options: &[&str]) -> std::process::Command {
     let mut command = heapwright();
     command.arg("profile").args(options).arg("--");

@@ -1,4 +1,4 @@
-//! `heapwright record` and `heapwright replay`: real programs, traces of other tools, no traces.
+//! `heapwright record` and `replay`: real programs, traces of other tools, and other files.
 
 mod common;
 
@@ -378,8 +378,7 @@ fn each_cache_model_is_a_row() {
     assert!(!value["notes"].to_string().contains("option"), "{:#}", value["notes"]);
 }
 
-/// Allocators that give a block twice, or do not keep its contents, are caught. A crash or a hang
-/// is a row.
+/// An allocator that gives a block twice, or gives none, is found out. So is a crash or a hang.
 #[test]
 fn allocators_that_are_wrong_are_found_out() {
     let folder = Folder::new();

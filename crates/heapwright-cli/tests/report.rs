@@ -104,7 +104,7 @@ fn report(flags: &[&str], record: &Path) -> Output {
     done(heapwright().arg("report").args(flags).arg(record))
 }
 
-/// Returns the first stack of the text.
+/// Returns the first stack of a report.
 fn frames(record: &Path) -> Vec<String> {
     let output = report(&[], record);
     assert_eq!((output.status.code(), stderr(&output)), (Some(1), String::new()));
@@ -174,7 +174,7 @@ fn without_debug_information_symbols_must_do() {
     assert_eq!(frames(&record)[0], format!("    #0 {address:#x} {place}"));
 }
 
-/// Compresses a section, which claims to expand to 3 GiB.
+/// Marks a section as compressed. It claims to expand to 3 GiB.
 fn make_a_bomb_of(program: &Path, section: &str) {
     let mut file = std::fs::read(program).expect("there");
     let word = |file: &[u8], at: usize, bytes: usize| {
@@ -343,7 +343,7 @@ fn another_file_of_the_same_name_is_not_asked() {
     assert_eq!(frames(&record)[0], format!("    #0 {address:#x} {place}"));
     let record = in_program(&folder, &program, address, b"", LATER);
     assert_eq!(frames(&record)[0], format!("    #0 {address:#x} {place}"));
-    // These files are gone, or are no files, or are no programs.
+    // At these paths there is nothing, or no file, or no program.
     for path in ["/nonexistent/x", "[vdso]", "/", "/etc/passwd", "/dev/zero"] {
         let record = in_program(&folder, Path::new(path), address, BUILD_ID, LATER);
         let line = format!("    #0 {address:#x} ({path}+{address:#x})");

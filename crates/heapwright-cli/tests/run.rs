@@ -1,5 +1,5 @@
-//! `heapwright run` passes everything through: exit codes, signals, streams, environment. The tests
-//! run both with and without `--stats`.
+//! `heapwright run` passes exit codes, signals, streams and the environment through, with and
+//! without `--stats`. Other tests are of mistakes and of hardened mode.
 
 mod common;
 
@@ -212,7 +212,7 @@ int main(void) {
 }
 "#;
 
-/// Starts a child that has said "ready".
+/// Starts a child, and waits until it says "ready".
 fn ready(command: &mut Command) -> (Child, BufReader<std::process::ChildStdout>) {
     let mut child = command
         .stdin(Stdio::null())

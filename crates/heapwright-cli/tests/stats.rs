@@ -18,7 +18,7 @@ fn number(value: &Value, name: &str) -> u64 {
     value[name].as_u64().unwrap_or_else(|| panic!("{name} is no number: {value:#}"))
 }
 
-/// Returns whether a program is installed, or prints that the test is skipped.
+/// Returns whether a program is installed. If not, prints that the test is skipped.
 fn is_there(program: &str) -> bool {
     let there = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
     let there = there.is_ok_and(|output| output.status.success());

@@ -18,7 +18,7 @@ fn check(flags: &[&str], words: &[&str]) -> Output {
     done(heapwright().arg("check").args(flags).arg("--").args(words))
 }
 
-/// Loses a block of each function that allocates, of 1, 2, 4, ... bytes.
+/// Loses seven blocks of 1, 2, 4, ... bytes, from calls of different functions.
 const MAKERS: &str = "
 #include <malloc.h>
 #include <stdlib.h>
@@ -130,7 +130,7 @@ __attribute__((noinline)) static void use(void) { lost = copy(); lost = 0; }
 int main(void) { use(); return 0; }
 ";
 
-/// The library's debug information is in a separate file. The program loses a block of it.
+/// Makes a program that loses a block of a library. Returns it and the library's debug file.
 fn with_debug_file(folder: &Folder) -> (PathBuf, PathBuf) {
     let flags = ["-g", "-O1", "-shared", "-fPIC", "-Wl,--build-id", "-Wl,-soname,libcopy.so"];
     let library = folder.compile("libcopy.so", &flags, LIBRARY);
@@ -191,7 +191,7 @@ fn a_function_has_one_name_with_and_without_the_librarys_debug_file() {
     assert_eq!(hides("fun:malloc fun:__internal_name_of_copy"), 0);
 }
 
-/// Loses blocks in a constructor, a destructor and a thread.
+/// Loses blocks in a constructor, a destructor, a thread, and a function with two names.
 const KINDS: &str = "
 #include <cstdlib>
 #include <pthread.h>

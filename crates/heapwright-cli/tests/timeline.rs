@@ -128,7 +128,7 @@ fn a_time_line_that_a_program_left_is_drawn_afterwards() {
     assert!(stderr(&refused).contains("not a time line of heapwright"), "{}", stderr(&refused));
 }
 
-/// The library reports a time line that it cannot write, like its other files.
+/// The library prints a line if it cannot write the time line, as for its other files.
 #[test]
 fn a_time_line_that_cannot_be_written_is_a_line() {
     let folder = Folder::new();

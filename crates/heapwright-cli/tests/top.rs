@@ -1,5 +1,5 @@
-//! `heapwright top`, `profile PID` and `trim PID`: running processes are seen, profiled and
-//! trimmed.
+//! `heapwright top`, `explain PID`, `profile PID` and `trim PID`: running processes are seen,
+//! explained, profiled and trimmed.
 
 mod common;
 
@@ -211,7 +211,7 @@ fn who_does_not_want_to_is_not_seen() {
     }
 }
 
-/// An idle process follows no order. The command says so, and `explain`, which it names, does, too.
+/// An idle process follows no order. Both `profile` and `explain` say so.
 #[test]
 fn an_idle_process_is_said_to_be_idle() {
     let folder = Folder::new();

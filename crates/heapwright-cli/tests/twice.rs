@@ -1,4 +1,4 @@
-//! `heapwright check --twice` finds uninitialised values by their effects, and nothing else.
+//! `heapwright check --twice` finds uninitialised values that have effects, and no others.
 
 mod common;
 
@@ -40,7 +40,7 @@ fn program(folder: &Folder, name: &str, body: &str) -> PathBuf {
     folder.compile(name, &["-g", "-O0"], &format!("{head}{body}"))
 }
 
-/// Each program is found by the effect that its first line names, and its twin is not found.
+/// Each fault is found by the effect that the program's first line names. Its twin is clean.
 fn check_corpus(is_mine: impl Fn(usize) -> bool) {
     let folder = Folder::new();
     let data = folder.path("data");

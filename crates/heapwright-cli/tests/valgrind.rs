@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// Each letter is an action: frees twice (`f`), loses blocks (`l`), prints (`p`), opens a file
-/// (`o`), forks (`k`), executes itself (`x`), or ends with a code (a digit).
+/// (`o`), forks a child that does `l` (`k`) or executes `f` (`x`), ends with a code (a digit).
 const SOURCE: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>

@@ -183,7 +183,7 @@ pub(crate) fn chosen(
 pub(crate) struct With {
     /// The names of all allocators in the options.
     pub(crate) names: Vec<String>,
-    /// Not found on the machine: `NAME=[VAR=VALUE ...]PATH` and `heapwright:OPTIONS`.
+    /// The words `NAME=[VAR=VALUE ...]PATH` and `heapwright:OPTIONS`.
     added: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
 //! The machine's folders of shared libraries.
 //!
-//! First come the folders of `/etc/ld.so.conf`, then those that every loader searches, and then
-//! clang's own, which has scudo. This module reads the folders themselves: the loader's cache may
+//! First come the folders of `/etc/ld.so.conf`, then the usual ones on Linux, and then clang's
+//! own, which has scudo. This module reads the folders themselves: the loader's cache may
 //! lack an allocator with which no program is linked.
 
 use std::collections::BTreeSet;

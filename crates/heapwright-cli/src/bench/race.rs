@@ -1,6 +1,6 @@
 //! The rounds.
 //!
-//! First every program runs once under every allocator, uncounted: this fills the page cache and
+//! First every program runs under every allocator, uncounted: this fills the page cache and
 //! shows failures. Then each round runs each program under each allocator, in an order that rotates
 //! by one. Rounds are the outer loop, so an interrupted race has measured all programs a little.
 //!

@@ -110,7 +110,7 @@ pub(crate) enum Outcome {
     Ok,
     Crashed,
     Hung,
-    /// Ended with another exit code than 0, could not be started, or printed too much.
+    /// Ended with another code than 0, was not started, printed too much, or fails on the baseline.
     Failed,
     /// Printed something else than under the baseline.
     Differs,

@@ -14,8 +14,8 @@ pub(crate) const SUBCOMMAND: &str = "workload";
 /// The word that chooses no workload.
 const NONE: &str = "none";
 
-/// Returns all workloads if none is named. The empty one is always included: other workloads'
-/// memory is measured above its peak.
+/// Returns the named workloads or, without names, all. The empty one is among them unless the name
+/// is `none`: other workloads' memory is measured above its peak.
 pub(crate) fn chosen(names: &[String], scale: u32) -> anyhow::Result<Vec<Program>> {
     if names.iter().any(|name| name == NONE) {
         if names.len() > 1 {

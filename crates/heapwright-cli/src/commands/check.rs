@@ -15,8 +15,8 @@
 //! functions (docs/hardened-bounds.md).
 //!
 //! An unchecked run must not look clean. Without --anyway, the command refuses a program that
-//! cannot be checked. If a process left no record, was killed, or still runs, the exit code is 125,
-//! and the report says so first.
+//! cannot be checked. If a process left no record, was killed, or still runs, the report says so
+//! first. The exit code is then 125, unless there are findings or a signal ended the program.
 
 use super::checked::{self, FRAMES, Follow, How, STEM, cannot_be_checked};
 use super::report::{FailOn, OutputArgs};

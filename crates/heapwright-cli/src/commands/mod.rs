@@ -1,4 +1,4 @@
-//! The subcommands. Each module has a subcommand's arguments and a function `run`.
+//! The subcommands. Most modules have a subcommand's arguments and a function `run`.
 //!
 //! ```text
 //! run           a program on heapwright, and its use of memory

@@ -3,10 +3,10 @@
 //! ```text
 //! -- CMD    a folder <- profile.PID of each process, at intervals (options sample, profile)
 //!             +-- the program is a child; this process stands in for it, as `check` does
-//!             +-- all records, one report; the exit code is always the program's own
+//!             +-- all records, one report; the exit code is the program's own
 //!
 //! PID       the process is ordered to sample, unless it already does  (`live::Orders`)
-//!             +-- some seconds
+//!             +-- some seconds, with a record now and then
 //!             +-- it is ordered to write a record and to stop sampling; one report
 //! ```
 

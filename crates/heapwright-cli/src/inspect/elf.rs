@@ -1,8 +1,8 @@
 //! The facts in an ELF file that decide whether a preload takes effect.
 //!
 //! [`super::judge`] judges them. Files may be large and damaged, so only the necessary tables are
-//! read, and a parse failure is an error, never a panic. Of a file for another kind of machine only
-//! the header is read.
+//! read, and a parse failure is an error, never a panic. Of a file with 32 bits or the other byte
+//! order only the header is read.
 
 use super::allocators::{self, Allocator};
 use object::elf::{self, FileHeader64};
@@ -35,7 +35,7 @@ pub(super) struct Facts {
     pub(super) machine: u16,
     pub(super) kind: Kind,
     pub(super) loader: Option<String>,
-    /// The facts in its tables; `None` in a file for another kind of machine.
+    /// The facts in its tables; `None` in a file with 32 bits or the other byte order.
     pub(super) inside: Option<Inside>,
 }
 

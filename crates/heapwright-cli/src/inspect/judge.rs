@@ -1,7 +1,7 @@
 //! Facts about a program -> findings, in words.
 //!
-//! Every sentence of `heapwright doctor` about a binary follows from facts alone, so its test needs
-//! no program.
+//! The findings of `heapwright doctor` about a binary follow from facts about the file, its place
+//! and the caller. So their tests need no program.
 
 use super::elf::{Facts, Inside, Kind, RustAllocator, machine_name};
 use super::privilege::{Caller, Gain, Place};

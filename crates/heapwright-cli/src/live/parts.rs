@@ -1,4 +1,4 @@
-//! The parts of a process's memory. They add up to its resident size, and to what is `gone`.
+//! The parts of a process's memory. They add up to its resident size plus `gone`.
 //!
 //! ```text
 //! process reports       live, rounding, partial slabs, caches, remote, free, pools, metadata

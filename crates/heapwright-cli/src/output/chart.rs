@@ -69,7 +69,7 @@ impl Chart {
         Some(Self { checks, ..Self::drawn(process, &thinned(&process.samples), &[], end)? })
     }
 
-    /// Makes the chart of a heap profile; `None` for a record of an older version.
+    /// Makes the chart of a heap profile; `None` for one with fewer than two points.
     pub(super) fn of_profile(process: &Process, check: &Check, profile: &Profile) -> Option<Self> {
         let mut points = profile.points.clone();
         // The peak lies between two points.

@@ -1,4 +1,4 @@
-//! Explains a process's resident memory: its parts, the largest first, each with a remedy.
+//! Explains a process's resident memory: its parts, the largest first, with remedies.
 //!
 //! ```text
 //! process 4242: ./server

@@ -19,7 +19,7 @@ use heapwright_record::{SIZE_BUCKETS, Stats};
 use serde::Serialize;
 use std::ffi::OsString;
 
-/// The chart's first and last row: up to 8 bytes, and over 1 MiB.
+/// The chart's first row: up to 8 bytes. Row `LAST_BUCKET` is up to 1 MiB; one more is over it.
 const FIRST_BUCKET: usize = 3;
 const LAST_BUCKET: usize = 20;
 
@@ -52,7 +52,7 @@ pub(crate) fn document(run: &Run) -> Document<'_> {
         }
         Err(reason) => {
             let peak = units::bytes(run.outcome.usage.max_rss);
-            let whose = "by the kernel's count (never less than this command's own)";
+            let whose = "by the kernel's count, which includes heapwright's memory before it started the program";
             fields.push(("resident", format!("{peak} at peak, {whose}")));
             more.push(Part::text_of("", format!("\nno statistics of its heap: {reason}")));
         }

@@ -15,7 +15,7 @@
 //! error that was found later is located where the block was freed or made. All stacks are in
 //! `stacks`, the moments of an error in `relatedLocations` and, by thread, in `codeFlows`.
 //!
-//! Sources under the folder are relative to `%SRCROOT%`; others are `file:` URIs.
+//! Sources under the folder are relative to `%SRCROOT%`; others in a known place are `file:` URIs.
 //! `partialFingerprints` contain the rule and the functions' names, so they are the same in each
 //! run. Equal fingerprints are numbered. Unknown fields are left out: the format has few nulls.
 

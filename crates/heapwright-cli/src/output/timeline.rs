@@ -39,7 +39,7 @@ pub(crate) fn chrome(all: &[Timeline], out: &mut dyn Write) -> io::Result<()> {
     writer.out.write_all(b"\n]}\n")
 }
 
-/// Returns the begin of an event's span. A stop begins with the request to stop.
+/// Returns the start of an event's span. A stop begins with the request to stop.
 fn began(event: &Event) -> u64 {
     if event.span == span::PAUSE && !event.ends {
         event.time.saturating_sub(event.ns)
@@ -149,7 +149,7 @@ impl Writer<'_> {
         }))
     }
 
-    /// Writes the begin or the end of a collection, its marking or its sweep, and its bytes.
+    /// Writes the start or the end of a collection, its marking or its sweep, and its bytes.
     fn of_collection(&mut self, pid: u32, event: &Event, ends: bool) -> io::Result<()> {
         let id = u64::from(event.heap) << 40 | event.collection;
         self.put(&json!({

@@ -53,7 +53,7 @@ struct Place {
     /// The folder that must exist, or be made: the user's cache folder, or /tmp.
     base: PathBuf,
     name: String,
-    /// Whether the base is root's and for all users, not this user's own.
+    /// Whether the base may belong to another user, and must exist already.
     shared: bool,
 }
 
@@ -166,8 +166,8 @@ impl Place {
     }
 }
 
-/// Refuses a folder in which a user other than root and ours can rename something. The caller knows
-/// that no such user can rename the folder itself.
+/// Refuses a folder in which a user other than root and this one can rename something. The caller
+/// knows that no such user can rename the folder itself.
 fn only_we_may_change(folder: &Path, uid: u32) -> anyhow::Result<()> {
     let shown = folder.display();
     let meta = fs::symlink_metadata(folder).with_context(|| format!("{shown}"))?;

@@ -6,7 +6,7 @@
 
 use super::{End, signals};
 
-/// The exit code of a run that ended with 0, and whose output does not fit into the user's file.
+/// The exit code of a run that ended with 0, but whose output did not reach the user's file.
 const NOT_WRITTEN: u8 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -56,7 +56,7 @@ impl Ignored {
         }
     }
 
-    /// Ignores the signals again, between fork and exec.
+    /// Sets the signals as this command found them, between fork and exec.
     #[expect(clippy::unnecessary_wraps, reason = "the shape pre_exec wants")]
     pub(super) fn restore(self) -> io::Result<()> {
         let size = (libc::SIGXFSZ, self.size);

@@ -67,7 +67,7 @@ pub(crate) struct Answer {
     pub(crate) peak_bytes: u64,
     pub(crate) left_bytes: u64,
     pub(crate) failed: u64,
-    /// The number of blocks with wrong contents.
+    /// The number of failed checks of contents and alignments.
     pub(crate) wrong: u64,
 }
 

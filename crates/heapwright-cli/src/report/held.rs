@@ -1,4 +1,4 @@
-//! Memory held at the end, stack by stack: the data of profiles and flame graphs.
+//! Held or allocated memory, stack by stack: the data of profiles and flame graphs.
 //!
 //! ```text
 //! a process with a leak check                   its groups, by fate

@@ -17,7 +17,7 @@
 //! naming        stacks get frames, and frames names; source: lines around them
 //! unseen        processes without a last look
 //! point         a check, or a time
-//! calls         a stack as calls, for people; held: memory held at the end, stack by stack
+//! calls         a stack as calls, for people; held: memory, stack by stack
 //! diff          two points in time, or two runs, compared
 //! explained     the reasons for a process's memory, from a heap profile
 //! sites         the sites of findings, for later runs; progress: of reading and naming

@@ -17,7 +17,7 @@ const MISSED: &str = "its leaks, and damage that only the end shows, are not in 
 /// The most programs and children to name for one process.
 const MOST: usize = 100;
 
-/// Returns a line for each checked process without a last look, and for each foreign file. `fate`
+/// Returns the lines about programs, processes, children and foreign files, in this order. `fate`
 /// knows the ends of processes without a record.
 pub(super) fn lines(report: &Report, fate: &dyn Fn(u32) -> Fate) -> Vec<String> {
     let of_processes = report.processes.iter().filter_map(line);

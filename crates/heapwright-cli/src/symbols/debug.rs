@@ -4,9 +4,9 @@
 //! in the file itself                      .debug_info, compressed or not
 //! by its build-id                         /usr/lib/debug/.build-id/ab/cdef.debug
 //! by the name that the file gives         .gnu_debuglink: beside it, in .debug/ beside it,
-//!                                         and under /usr/lib/debug; its checksum must match
-//! shared by several files (dwz)           .gnu_debugaltlink of the file that has it,
-//!                                         by its build-id, or by the name it gives
+//!                                         and under /usr/lib/debug; its build-id must match,
+//!                                         or without a build-id its checksum
+//! shared by several files (dwz)           .gnu_debugaltlink: by its build-id, or by the name
 //! in files of the compiler's              .dwp beside the program; .dwo at its stated path
 //! ```
 //!

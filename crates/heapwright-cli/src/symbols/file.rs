@@ -3,8 +3,7 @@
 //! Names come from the debug information, with inlined functions ([`super::debug`] finds it).
 //! Without it, they come from the symbols, which have no lines. Variables always come from these.
 //!
-//! A function's name does not depend on a separate debug file. It is the shortest name in the file
-//! itself, or the shortest exported one if the file has debug information. So `strdup` is `strdup`
+//! An exported symbol's name replaces the name in the debug information. So `strdup` is `strdup`
 //! with and without the C library's debug file, which calls it `__GI___strdup`. Functions that
 //! only a separate debug file names are private.
 //!
@@ -45,8 +44,8 @@ struct Symbol {
 }
 
 impl File {
-    /// The file must be the loaded one: by its build-id, or without one, by its last change before
-    /// the process began.
+    /// Refuses a file with another build-id. Without a build-id, it refuses a file that changed
+    /// after the process began.
     pub(super) fn open(
         path: &Path,
         build_id: &[u8],

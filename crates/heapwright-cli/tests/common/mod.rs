@@ -19,7 +19,7 @@ pub(crate) fn heapwright() -> Command {
         command.env_remove(name);
     }
     command.env("LC_ALL", "C");
-    // A shell that runs the tests in the background ignores these signals, and so would the
+    // If a shell runs the tests in the background, they ignore these signals, and so would the
     // command.
     let default_handlers = || {
         for signal in [libc::SIGINT, libc::SIGQUIT] {

@@ -9,9 +9,9 @@
 //! bytes                                of B:   . . Y . .                      doubling, halving
 //! ```
 //!
-//! If a point makes no difference and a later point makes one, two adjacent points between them
-//! differ likewise, by the byte between the two. The search finds such a byte. To find another, the
-//! caller searches again without that byte's site. The caller's closure runs the program.
+//! If a point makes no difference and a later one does, so do two adjacent points between them. The
+//! byte between these two makes the difference. The search finds such a byte; to find another, the
+//! caller searches again without its site. The caller's closure runs the program.
 
 use std::fmt;
 
@@ -40,7 +40,7 @@ impl fmt::Display for Point {
 }
 
 /// Finds a byte for which `differs` is false, and true for the next byte. `differs` must be true
-/// for [`Point::END`], and `sites` sorted. Returns `None` if no byte of these sites differs.
+/// for [`Point::END`], and `sites` sorted. Returns `None` if these sites make no difference.
 pub(super) fn find<E>(
     sites: &[u64],
     differs: &mut dyn FnMut(Point) -> Result<bool, E>,

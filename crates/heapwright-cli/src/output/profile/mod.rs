@@ -1,4 +1,4 @@
-//! Memory held at the end, for tools that read profiles of memory.
+//! Held or allocated memory, for tools that read profiles of memory.
 //!
 //! ```text
 //! folded      outer;inner bytes: for flame graph tools

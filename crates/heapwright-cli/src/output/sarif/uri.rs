@@ -1,4 +1,4 @@
-//! Files as URIs: relative to the folder for files in it, else absolute.
+//! Files as URIs: relative to the folder for files in it, else absolute if the place is known.
 //!
 //! Every `.` and `..` is resolved as text: compilers write names such as `/src/lib/../a.c`, and
 //! readers of SARIF refuse them.
