@@ -108,7 +108,7 @@ fn debug_counts(stats: &mut Stats) {
 #[cfg(not(feature = "debug"))]
 fn debug_counts(_stats: &mut Stats) {}
 
-/// Returns the blocks and bytes in shared caches. Adds the caches' other figures to `stats`.
+/// Returns the blocks and bytes in shared and hardened caches. Adds other figures to `stats`.
 fn shared_caches(stats: &mut Stats) -> (u64, u64) {
     let held = [central::waiting(), arrays::holding(), hardened::cached()];
     let mut blocks: usize = held.iter().map(|(blocks, _)| blocks).sum();

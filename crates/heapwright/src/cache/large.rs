@@ -329,8 +329,8 @@ pub(crate) fn give_up(unit: usize, longest: usize) -> Option<usize> {
 }
 
 /// Moves the run of the large block at `unit`, which the caller gives away, to the stash. Returns
-/// false, and changes nothing, if a first-class heap owns the block or the stash has no room. So it
-/// does if the block was freed before (by this thread, or some time ago).
+/// false, and changes nothing, if a first-class heap owns the block, the stash has no room, or the
+/// block was freed before (by this thread, or some time ago).
 #[inline(always)]
 pub(crate) fn keep(unit: usize, stash: &Stash) -> bool {
     let record = MAP.record(unit);

@@ -17,8 +17,8 @@
 //!   caches   rings of free slots                                            far, at random places
 //! ```
 //!
-//! **Blocks.** A block is exactly as long as requested. Behind it lies the canary: 8 secret
-//! bytes, the first of them zero (`word`). Zeros follow. A new block reads as zero, because the
+//! **Blocks.** A block is exactly as long as requested. Behind it lies the canary: a zero byte and
+//! 7 secret bytes (`word`). Zeros follow. A new block reads as zero, because it is fresh or its
 //! free cleared it.
 //! docs/hardened.md tells which attacks each property stops. The ideas are those of hardened_malloc
 //! (out-of-line metadata, quarantine, canaries, zero on free), scudo and snmalloc (sampled guards,
@@ -225,7 +225,7 @@ pub(crate) fn allocate(cache: Option<&'static Cache>, request: Request) -> *mut 
     if again { allocate_once(cache, request) } else { block }
 }
 
-/// Gives back memory of free blocks, because memory ran out: slots that need not wait, waiting
+/// Gives back memory of free blocks, because memory ran out: the thread's free slots, waiting
 /// large blocks, empty slabs and free runs. Returns whether there was any.
 #[cold]
 #[inline(never)]

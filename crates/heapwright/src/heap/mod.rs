@@ -168,7 +168,7 @@ mod words {
         unsafe { target().as_ref() }.unwrap_or(SENTINEL.get())
     }
 
-    /// Whether the calls go to what the thread word leads to, not to a front.
+    /// Whether the calls go to the thread word's target, not to a front.
     pub(in crate::heap) fn is_direct() -> bool {
         ptr::eq(hot(), has())
     }

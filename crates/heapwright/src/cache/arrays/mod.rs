@@ -25,7 +25,7 @@
 //! Invariants: the blocks between floor and top are free, common and of the class, or are kept runs
 //! of the row's length. Only sequences, and the thread that has closed the CPU, write `top`.
 //!
-//! Called by `heap`, by `magazines` and `maintenance`, and by statistics.
+//! Called by `heap`, by the other files of `cache`, and by statistics.
 
 #[cfg_attr(all(target_os = "linux", not(miri), target_arch = "x86_64"), path = "x86_64.rs")]
 #[cfg_attr(all(target_os = "linux", not(miri), target_arch = "aarch64"), path = "aarch64.rs")]
@@ -144,8 +144,8 @@ const _: () = assert!(size_of::<Top>() == CLASS_STEP);
 const _: () = assert!(offset_of!(CpuEntry, hot) == 0);
 const _: () = assert!(offset_of!(Arrays, tops) == 0 && offset_of!(Stub, tops) == 0);
 
-/// The target of the fast word of each thread that uses arrays; there is one. The negative heads of
-/// its stub distinguish it from other hot parts with closed lists.
+/// The target of the fast word of each thread that uses arrays; there is one. Unless calls are
+/// counted, negative heads distinguish its stub from other hot parts with closed lists.
 #[repr(C, align(64))]
 pub(crate) struct CpuEntry {
     hot: HotStub,
