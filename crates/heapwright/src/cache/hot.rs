@@ -121,8 +121,8 @@ impl List {
     }
 }
 
-/// Bits that a stub changes in the common owner's tag, so that the mismatch of a common slab's
-/// entry says where the block goes: to a shared cache, or to the CPU's arrays.
+/// Bits that a stub changes in the common owner's tag. So the mismatch of a common slab's entry
+/// says where the block goes: to a shared cache, or to the CPU's arrays.
 pub(crate) const BIASED_TO_SHARED: usize = 1 << 30;
 pub(crate) const BIASED_TO_CPU: usize = 1 << 31;
 
@@ -271,9 +271,9 @@ impl Outgoing {
 pub(crate) struct Hot {
     descriptor: [u64; 4],
     pub(super) lists: [List; CLASSES],
-    /// The window's base, and the number of the window's units that this cache knows: all slabs of
-    /// the cache lie below, or it is 0 (`know_nothing`). Other threads change only a [`HotStub`]'s
-    /// limit.
+    /// The window's base, and the number of the window's units that this cache knows. All slabs of
+    /// the cache lie below, unless it is 0 (`know_nothing`). Other threads change only a
+    /// [`HotStub`]'s limit.
     base: Cell<*mut u8>,
     limit: AtomicUsize,
     /// The owner's id, shifted as in an entry. A whole word: an entry is widened as it is loaded.

@@ -17,9 +17,9 @@
 //! If a shared cache polls, its unlock takes the slow path. If a CPU's arrays poll, their
 //! operations are diverted to the CPU's shared cache. A cache that begins to poll makes all others
 //! poll, because the next operation may use any cache. When a busy program has polled enough in a
-//! tick, the lists are *forced slow*: their blocks are put aside, so that a list has no block and
-//! no room. Lists in use are soon restored. The others make the first operation after the busy
-//! phase poll (`forced_slow`). (Arrays are never forced slow.)
+//! tick, the lists are *forced slow*: their blocks are put aside. Such a list has no block and no
+//! room. Lists in use are soon restored. The others make the first operation after the busy phase
+//! poll (`forced_slow`). (Arrays are never forced slow.)
 //!
 //! Called by `magazines`, `large` and `scavenger`, and by `heap` for shared caches.
 

@@ -24,8 +24,8 @@
 //! (out-of-line metadata, quarantine, canaries, zero on free), scudo and snmalloc (sampled guards,
 //! random order).
 //!
-//! Invariants: no metadata that the heap trusts lies in the window, or at a known distance from it
-//! (except under an address limit, where table, records and bitmaps lie below the base). The
+//! Invariants: no metadata that the heap trusts lies in the window, or at a known distance from it.
+//! (An exception: under an address limit, table, records and bitmaps lie below the base.) The
 //! settings are read-only. Called by `heap` (tables for hardened stubs in `modes`, start, forks),
 //! `drawn`, `extent`, `walk` and statistics.
 
