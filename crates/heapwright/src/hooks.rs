@@ -53,8 +53,8 @@ pub fn debugging() -> bool {
     is_debugging()
 }
 
-/// Returns whether some blocks get guard pages (`guard=sample`). Reads the options if necessary,
-/// because the C layer calls this when it is loaded.
+/// Returns whether some blocks get guard pages without the debug heap. Reads the options if
+/// necessary, because the C layer calls this when it is loaded.
 ///
 /// ```
 /// assert!(!heapwright::heap::guarding());

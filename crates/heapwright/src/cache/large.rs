@@ -1,7 +1,7 @@
 //! Slow allocation from any source, and large blocks, which are runs of whole units.
 //!
 //! ```text
-//!   source   a thread's cache, a first-class heap's cache, or a shared cache. The caller
+//!   source   a thread's cache, a heap's cache ([`Use`]), or a shared cache. The caller
 //!            holds the source: it has entered its own cache, or has locked the source
 //!
 //!   | used, in whole pages ....... | never touched | (room to grow) |      a large block

@@ -270,7 +270,7 @@ struct Area {
 // SAFETY: the pointers lead to caches, which are never freed.
 unsafe impl Send for Area {}
 
-/// Address space that is reserved for caches: at first those of 20,000 threads (limited: 40) or more.
+/// Address space reserved for caches: at first, of 20,000 threads (limited: 40) or more.
 const AREA: usize = 8 << 30;
 const FULL_AREA: usize = 32 << 30;
 const LIMITED_AREA: usize = 8 << 20;

@@ -24,7 +24,7 @@
 //! decides what `free` does, because any heap may have made the block.
 //!
 //! The functions here are raw: they take and return addresses and never panic. A misused pointer
-//! ends the process with one line.
+//! ends the process with one line, unless the mode only reports misuse.
 //!
 //! ```
 //! use heapwright::heap;

@@ -329,7 +329,7 @@ impl Put {
 impl CpuEntry {
     #[inline(always)]
     pub(crate) fn of(hot: &Hot) -> &Self {
-        // SAFETY: only the per-CPU entry's lists are closed in favour of arrays.
+        // SAFETY: by its closed lists, its tag or its table, the caller knows the per-CPU entry.
         unsafe { &*ptr::from_ref(hot).cast::<Self>() }
     }
 
