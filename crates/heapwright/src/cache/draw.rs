@@ -4,7 +4,7 @@
 //!   a sample          once in `period` bytes            distances are random, so that each
 //!   a guarded block   once in `rate` blocks             byte or block has the same chance
 //!
-//!   a countdown is    a cache's, for blocks that enter its lists   (`sampling`, `guard_draw`)
+//!   a countdown is    a cache's, for the blocks of its thread      (`sampling`, `guard_draw`)
 //!                     one of 64, for all other calls                       ([`Shared`])
 //! ```
 //!

@@ -270,7 +270,7 @@ fn maker_of(request: Request) -> u16 {
 
 /// Returns a block of size 0: a unique address that cannot be accessed.
 fn allocate_empty(request: Request) -> *mut u8 {
-    // Slots are 16 bytes apart, so most have no larger alignment.
+    // Slots for size 0 are 16 bytes apart, so few have a larger alignment.
     let mut drawn = None;
     if request.align > MIN_ALIGN {
         return large::allocate(request);

@@ -60,11 +60,11 @@ use crate::sync::{self, Lock};
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 pub(crate) use sequences::sequence;
 
-// **Bound.** A CPU's arrays have room for 127 blocks and 12 KiB of a class, but at least for one
-// block. If every class is full, this is about 1 MiB. A busy class of blocks over 1 KiB gets a
-// lower floor until the CPU rests. Then it has room for 64 blocks of up to 2 KiB each, or for 127
-// larger blocks (at most 512 KiB). Runs of one length take at most a stash's room, or a part of
-// that room. All runs of a CPU take at most 8 MiB with few CPUs, or 832 KiB with many.
+// **Bound.** Of a class, a CPU's arrays take at most 127 blocks and 12 KiB, but at least one block.
+// If every class is full, this is about 1 MiB. A busy class of blocks over 1 KiB gets a lower floor
+// until the CPU rests. Then it has room for 64 blocks of up to 2 KiB each, or for 127 larger blocks
+// (at most 512 KiB). Runs of one length take at most a stash's room, or a part of that room. All
+// runs of a CPU take at most 8 MiB with few CPUs, or 832 KiB with many.
 
 const CPUS: usize = crate::registry::MOST;
 /// Bytes and alignment of a row. A pointer past a row's end has 0 in the bits of [`ROW_MASK`].
