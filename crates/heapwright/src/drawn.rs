@@ -230,9 +230,9 @@ mod with_stacks {
         }
     }
 
-    /// The block is of `class` and the samples' heap, and in use.
+    /// # Safety
     ///
-    /// The block is of `class` and that heap, and in use.
+    /// The block is of `class` and the samples' heap, and in use.
     #[cold]
     pub(crate) unsafe fn free_slot(class: usize, block: *mut Block) {
         if sync::is_interrupted() {

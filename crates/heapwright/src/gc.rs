@@ -6,7 +6,7 @@
 //!   page     pages in use and empty pages, by pool and kind         lazy sweeping, growth by pool
 //!   lists
 //!      |
-//!   pages    64 KiB of equal slots, bitmaps beside              nothing of ours in an object
+//!   pages    64 KiB or more of equal slots, bitmaps beside      nothing of ours in an object
 //! ```
 //!
 //! - [`Realm`]: the safe interface for Rust, with [`Gc`], [`Weak`], [`Slice`] and

@@ -13,8 +13,8 @@
 //! While the process debugs, threads' fast words lead to a front (`heap::modes`), so every call
 //! reaches the front's table, which calls these hooks first. After "not mine" the call continues as
 //! in fast mode: the block was made before the options were read, or by another allocator. While
-//! the process does not debug, `heap` calls no hook. Without the feature `debug`, every answer is
-//! "not mine". Tests observe the calls through `observe`, which is compiled only for tests.
+//! the process does not debug, `heap` calls none of them. Without the feature `debug`, every answer
+//! is "not mine". Tests observe the calls through `observe`, which is compiled only for tests.
 
 use core::ffi::c_void;
 
@@ -53,8 +53,8 @@ pub fn debugging() -> bool {
     is_debugging()
 }
 
-/// Returns whether some blocks of fast mode get guard pages. Reads the options if necessary,
-/// because the C layer calls this when it is loaded.
+/// Returns whether some blocks get guard pages without the debug heap. Reads the options if
+/// necessary, because the C layer calls this when it is loaded.
 ///
 /// ```
 /// assert!(!heapwright::heap::guarding());

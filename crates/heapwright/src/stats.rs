@@ -12,10 +12,10 @@
 //! ```
 //!
 //! The kernel tells which pages are resident (`mincore`), so the parts add up to the resident size.
-//! For the status memory, residency is *reckoned* from touched and released memory, without a
-//! system call. Bytes in caches and remote frees are known as sums, and subtracted from the slabs'
-//! resident bytes. Rounding is known if every call is counted (`stats=exit`), from each class's
-//! average request.
+//! For the status memory, [`estimate`], and in a sandbox, residency is *reckoned* from touched and
+//! released memory, without a system call. Bytes in caches and remote frees are known as sums, and
+//! subtracted from the slabs' resident bytes. Rounding is known if every call is counted
+//! (`stats=exit`), from each class's average request.
 //!
 //! Other threads run meanwhile, so the figures may mix different moments. Nothing is allocated.
 
@@ -108,7 +108,7 @@ fn debug_counts(stats: &mut Stats) {
 #[cfg(not(feature = "debug"))]
 fn debug_counts(_stats: &mut Stats) {}
 
-/// Returns the blocks and bytes in shared caches. Adds the caches' other figures to `stats`.
+/// Returns the blocks and bytes in shared and hardened caches. Adds other figures to `stats`.
 fn shared_caches(stats: &mut Stats) -> (u64, u64) {
     let held = [central::waiting(), arrays::holding(), hardened::cached()];
     let mut blocks: usize = held.iter().map(|(blocks, _)| blocks).sum();
@@ -134,7 +134,7 @@ fn shared_caches(stats: &mut Stats) -> (u64, u64) {
 
 /// Fills `stats` with the present use of the process's memory, in bytes and blocks.
 ///
-/// For reports, not for loops: takes time in proportion to the address space in use, with a system
+/// For reports, not for loops: takes time in proportion to the address space in use. Makes a system
 /// call for each unit of 64 KiB (large blocks: 1 MiB). Returns false, and fills nothing in, if the
 /// heap stays locked: the caller may be a signal handler that interrupted the heap.
 ///

@@ -3,7 +3,7 @@
 //! ```text
 //!   publish()    from now on, at ticks:
 //!   the first    the heap has started: makes the status memory, takes a slot in it
-//!   others       at a slow path:        an order?  -> samples, stops, writes a profile
+//!   others       at a slow path:        an order?  -> samples, stops, writes a profile, trims
 //!                                       it is time -> writes the use of memory into the slot
 //!   withdraw()   gives the slot back
 //! ```
@@ -12,10 +12,10 @@
 //! `heapwright_record::status` for the memory. No thread, signal or ptrace is needed.
 //!
 //! After the start, ticks make no system call, because the program may be in a sandbox by then.
-//! Only a tracer, or an order to write a file or to sample, leads to system calls. A forked child
-//! takes a slot of its own at its first tick. A process whose slot was taken by another process
-//! takes a new slot. A hardened process shows no address, and follows no order, because other
-//! processes can write into a slot.
+//! Only a tracer or an order of the command leads to system calls. A forked child takes a slot of
+//! its own at its first tick. A process whose slot was taken by another process takes a new slot. A
+//! hardened process shows no address, and follows no order, because other processes can write into
+//! a slot.
 //!
 //! A process that no command watches reports rarely: at once, then whenever its slot is an eighth
 //! older, and finally once a second. Reports take at most a thousandth of the time. While a command

@@ -4,7 +4,7 @@
 //! ```text
 //!   begin     the thread's fast word leads to a front, so each call is observed (`heap::modes`)
 //!   observed  allocated(request, block)  freed(block)  realloc_begins(block), realloc_ends(..)
-//!   end       the fast word leads back to the thread's cache
+//!   end       the fast word leads back to the thread's other front, or its hot part
 //!
 //!   a thread's   | level 0: sums, sites | level 1 | ...     level 1: a begin in another; at its
 //!                                                           end its sums are added to level 0

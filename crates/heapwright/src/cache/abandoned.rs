@@ -12,7 +12,7 @@
 //!
 //! In a forked child all other threads' caches are abandoned: see `heap::start`.
 //!
-//! Called by `cache`, and by `heap` at a thread's beginning and end.
+//! Called by `cache`, and by `heap` at a thread's beginning and end, on a trim and at a fork.
 
 use super::{CACHES, Cache, FORWARD_SIZED, first_length, visit};
 use crate::chunk;
@@ -91,7 +91,7 @@ impl Cache {
         was_warm
     }
 
-    /// Drains blocks that arrive at the last moment.
+    /// Gives the ownership up. Drains blocks that arrive at the last moment.
     pub(super) fn let_go(&self) {
         loop {
             if !self.ownership().let_go(self.remote()) || !self.ownership().try_claim() {

@@ -67,7 +67,7 @@ const ROWS: usize = 8;
 const LOOKS: usize = 64;
 const PURGES: usize = 8;
 
-/// Half the bytes of an exclusive cache's chain, because many threads share a magazine.
+/// Half the bytes of an exclusive cache's chain of small blocks: many threads share a magazine.
 const CHAIN_BYTES: usize = 8 << 10;
 /// The same for a busy class of blocks over [`MIDDLE`].
 const CHAIN_BYTES_OF_BUSY: usize = 32 << 10;
@@ -102,7 +102,7 @@ pub(crate) struct Central {
     probe: Probe,
     /// The slab that [`pass`] checks next, or 0.
     next: Cell<usize>,
-    /// Whether a chain was taken after the last pass.
+    /// Whether a chain or a row was asked for after the last pass.
     was_wanted: Cell<bool>,
     /// Whether blocks over [`MIDDLE`] come and go fast: see `Magazines::is_busy`.
     is_busy: Cell<bool>,
@@ -111,7 +111,7 @@ pub(crate) struct Central {
     depot_blocks: AtomicUsize,
 }
 
-/// Free blocks that came from one CPU's arrays and will go to another's. A row holds pointers,
+/// Free blocks that came from one CPU's arrays, mostly for another's. A row holds pointers,
 /// because a walk along a chain that another CPU has just freed misses the cache at each block.
 struct Row {
     blocks: [Cell<*mut Block>; ROW],

@@ -58,7 +58,7 @@ pub(crate) fn reserved(class: usize) -> Option<*mut Block> {
     })
 }
 
-/// Takes one block of a stack of blocks of `size`: takes the whole stack and puts the rest back. If
+/// Takes one block from a stack of `size`-byte blocks: takes the stack, and puts the rest back. If
 /// it took one block alone, other threads could pop that block and push it again in the meantime.
 fn pop(stack: &RemoteStack, size: usize) -> Option<*mut Block> {
     let (head, _) = stack.take();

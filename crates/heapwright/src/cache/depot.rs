@@ -27,13 +27,13 @@ use crate::remote::Block;
 use crate::size_class::{self, CLASSES, UNIT};
 use crate::sync::atomic::Ordering;
 
-/// The bytes of small blocks that a depot may always hold, and may hold at most.
+/// The bytes of blocks up to [`LARGE`] that a depot may always hold, and may hold at most.
 const FEW_BYTES: usize = 256 << 10;
 const MANY_BYTES: usize = 1 << 20;
 /// Between the two bounds, the depot may hold the bytes of the cache's slabs divided by this.
 const SHARE: usize = 64;
 
-/// Large blocks in the depot may take the stash's bound divided by this.
+/// Blocks over [`LARGE`] in the depot may take the stash's bound divided by this.
 const SHARE_OF_STASH: usize = 4;
 const LARGE_CLASSES: u128 = !0 << size_class::of(LARGE + 1);
 
@@ -174,19 +174,19 @@ impl Cache {
         (self.slab_count.get() * UNIT / SHARE).clamp(FEW_BYTES, MANY_BYTES)
     }
 
-    /// (The lists alone hold too few large blocks for programs that free many and allocate again.)
+    /// (The lists alone hold too few such blocks for programs that free many and allocate again.)
     fn depot_room_of_large(&self) -> usize {
         (stash::room_bytes() / SHARE_OF_STASH).max(FEW_BYTES)
     }
 
-    /// Returns large blocks to their slabs, down to [`FEW_BYTES`], before the process grows.
+    /// Returns blocks over [`LARGE`] to slabs, down to [`FEW_BYTES`], before the process grows.
     pub(super) fn shrink_depot_of_large(&self) {
         if self.large_depot_bytes.get() > FEW_BYTES {
             self.shrink_depot(true, FEW_BYTES);
         }
     }
 
-    /// Returns chains of small or large blocks until `most` bytes are left. False if more are left.
+    /// Returns chains to slabs, until `most` bytes of the kind are left. False if more are left.
     fn shrink_depot(&self, is_large: bool, most: usize) -> bool {
         loop {
             let large = self.large_depot_bytes.get();

@@ -4,12 +4,12 @@
 //!   a sample          once in `period` bytes            distances are random, so that each
 //!   a guarded block   once in `rate` blocks             byte or block has the same chance
 //!
-//!   a countdown is    a cache's, for blocks that enter its lists   (`sampling`, `guard_draw`)
-//!                     one of 64, for calls of threads that share caches    ([`Shared`])
+//!   a countdown is    a cache's, for the blocks of its thread      (`sampling`, `guard_draw`)
+//!                     one of 64, for all other calls                       ([`Shared`])
 //! ```
 //!
 //! **Pace.** Unless the user sets a rate, guarded blocks are drawn often and made rarely: at most
-//! one in [`PAUSE_MS`] milliseconds. So they cost about the same in any program.
+//! one in [`PAUSE_MS`] ms (hardened: after [`AT_START`]). So any program pays about the same.
 //!
 //! A refill that is not drawn may make its caller *look* at the stack. A new stack gets a guarded
 //! block. A look costs a stack trace, so looks become rare while they find nothing new.
@@ -125,7 +125,7 @@ fn guards_are_watched() -> bool {
     rate() != 0 && !APART.load(Ordering::Relaxed)
 }
 
-/// The hardened heap's refills before the next look, and the pause if this look finds nothing.
+/// The hardened heap's refills before the next look, and the last pause ([`next_pause`]).
 static TO_LOOK: AtomicU32 = AtomicU32::new(0);
 static LOOK_PAUSE: AtomicU32 = AtomicU32::new(0);
 
@@ -157,7 +157,7 @@ pub(crate) fn looked_apart(found: bool) {
     TO_LOOK.store(pause, Ordering::Relaxed);
 }
 
-/// Refills until the next look. `found` says that a look has found a new stack.
+/// The next pause, in refills. `pause` is the last one. `found`: the look has found a new stack.
 pub(super) fn next_pause(pause: u32, found: bool) -> u32 {
     if found { 0 } else { (2 * pause + 1).min(LOOKS_MOST) }
 }
@@ -303,10 +303,10 @@ impl SharedCountdown {
     }
 }
 
-/// For refills of shared caches, and for large blocks of their threads.
+/// For refills of shared caches and of the hardened heap, and for sharing threads' large blocks.
 static REFILLS: Shared = Shared::new();
 
-/// Counts the `blocks` of a shared cache's refill, or one block from no list. Whether it is drawn.
+/// Counts the `blocks` of a refill, or one block from no list. Returns whether the call is drawn.
 pub(crate) fn draws_shared(blocks: usize) -> bool {
     REFILLS.counts_out_here(blocks, rate()) && is_time(os::coarse_ms())
 }

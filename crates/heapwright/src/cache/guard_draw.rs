@@ -10,9 +10,9 @@
 //!
 //! Only refills check, not `malloc` and `free`. A refill counts the blocks that it puts into the
 //! list. If the countdown (`draw`) ends among them, the list is cut before that block, and the call
-//! that finds the list empty is drawn. So each position in a list has the same chance. Calls from
-//! other places than the refills are drawn, too. Blocks that go back to the depot are not counted.
-//! This changes no chances, because the distribution has no memory.
+//! that finds the list empty is drawn. So each position in a list has the same chance. A block that
+//! comes from no list is counted alone ([`GuardDraw::count_one`]). Blocks that go back to the depot
+//! are not counted. This changes no chances, because the distribution has no memory.
 //!
 //! Blocks that a thread frees and takes again from its list are not counted. With a rate of 1 each
 //! refill is drawn, so no list is ever filled, and every call is drawn.
@@ -38,9 +38,9 @@ pub(crate) struct GuardDraw {
     due: Cell<u128>,
     /// The kind of block for the call whose refill has just failed, or 0.
     pending: Cell<u8>,
-    /// Whether the next refill is not checked.
+    /// Whether the next refill goes unchecked.
     skips: Cell<bool>,
-    /// Refills before the next look at the stack, and the pause if this look finds no new stack.
+    /// Refills before the next look at the stack, and the last pause ([`next_pause`]).
     to_look: Cell<u32>,
     pause: Cell<u32>,
 }
@@ -51,7 +51,7 @@ impl GuardDraw {
         self.countdown.left() != 0
     }
 
-    /// Whether a refill failed because a guarded block is to be made.
+    /// Whether a refill has just failed, because a guarded block may be due.
     pub(crate) fn is_pending(&self) -> bool {
         self.pending.get() != NOTHING
     }
@@ -79,7 +79,7 @@ impl GuardDraw {
         is_time(os::coarse_ms())
     }
 
-    /// Whether the next refill is unchecked, because no guarded block is possible.
+    /// If `skips`, the next refill goes unchecked, because no guarded block is possible.
     pub(crate) fn skip(&self, skips: bool) {
         self.skips.set(skips);
     }
@@ -158,7 +158,7 @@ impl Cache {
             return;
         }
         draw.due.set(draw.due.get() | 1 << class);
-        // A list that is forced slow, or has samples aside, stays as it is.
+        // A list that is forced slow stays as it is. So does every list while blocks are sampled.
         if self.bins[class].forced_slow.is_on() || self.sampling.is_on() {
             return;
         }

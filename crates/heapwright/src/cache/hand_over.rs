@@ -19,7 +19,7 @@
 //! sends its block to the old owner, which sends it on. Blocks of a stolen slab in the old owner's
 //! lists go the same way (`visit`).
 //!
-//! Called by `heap` (giving up), `outgoing` (counting) and `sampling` (requests).
+//! Called by `heap` (giving up), `outgoing` (counting), `sampling` and `magazines` (requests).
 
 use super::{Cache, central};
 use crate::address_map::{Kind, MAP};

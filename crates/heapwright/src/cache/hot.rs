@@ -1,4 +1,4 @@
-//! The hot part of a cache: all memory that the fast paths of `malloc` and `free` touch.
+//! The hot part of a cache: the part that the fast paths of `malloc` and `free` touch.
 //!
 //! ```text
 //!   0      descriptor of malloc's sequence           only the per-CPU entry has one: `arrays`
@@ -17,9 +17,9 @@
 //! own.) Blocks in a list are free, linked, and of the list's class and owner. Entries below
 //! `limit` can be read.
 //!
-//! Threads without a cache of their own have a [`HotStub`] instead: the same bytes, and `Sync`.
+//! Threads that share caches, and hardened caches, have a [`HotStub`]: the same bytes, and `Sync`.
 //!
-//! Called by `heap`'s fast paths, and by the other files of `cache`.
+//! Called by `heap`, `hardened` and the other files of `cache`.
 
 use core::cell::Cell;
 use core::mem::offset_of;
@@ -121,8 +121,8 @@ impl List {
     }
 }
 
-/// Bits that a stub changes in the common owner's tag, so that the mismatch of a common slab's
-/// entry says where the block goes: to a shared cache, or to the CPU's arrays.
+/// Bits that a stub changes in the common owner's tag. So the mismatch of a common slab's entry
+/// says where the block goes: to a shared cache, or to the CPU's arrays.
 pub(crate) const BIASED_TO_SHARED: usize = 1 << 30;
 pub(crate) const BIASED_TO_CPU: usize = 1 << 31;
 
@@ -271,9 +271,9 @@ impl Outgoing {
 pub(crate) struct Hot {
     descriptor: [u64; 4],
     pub(super) lists: [List; CLASSES],
-    /// The window's base, and the number of the window's units that this cache knows: all slabs of
-    /// the cache lie below, or it is 0 (`know_nothing`). Other threads change only a [`HotStub`]'s
-    /// limit.
+    /// The window's base, and the number of the window's units that this cache knows. All slabs of
+    /// the cache lie below, unless it is 0 (`know_nothing`). Other threads change only a
+    /// [`HotStub`]'s limit.
     base: Cell<*mut u8>,
     limit: AtomicUsize,
     /// The owner's id, shifted as in an entry. A whole word: an entry is widened as it is loaded.
@@ -394,9 +394,9 @@ impl Hot {
 /// A hot part that always misses: its lists stay empty, and no slab belongs to it. A stub knows the
 /// window, so the mismatch of a common block's entry can name a list ([`Common`]).
 ///
-/// Many threads read a stub at once, as a [`Hot`], through their fast words. After
-/// [`HotStub::become_stub`] only its limit, its table and (in the per-CPU entry) its heads change,
-/// and these are atomics.
+/// Many threads read a stub at once, as a [`Hot`], through their fast words. From then on only its
+/// limit, its table and (in the per-CPU entry) its heads change, and these are atomics. (For
+/// `forward_sized` there is no other thread.)
 #[repr(transparent)]
 pub(crate) struct HotStub(Hot);
 

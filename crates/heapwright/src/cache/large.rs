@@ -1,7 +1,7 @@
 //! Slow allocation from any source, and large blocks, which are runs of whole units.
 //!
 //! ```text
-//!   source   a thread's cache, a first-class heap's cache, or a shared cache. The caller
+//!   source   a thread's cache, a heap's cache ([`Use`]), or a shared cache. The caller
 //!            holds the source: it has entered its own cache, or has locked the source
 //!
 //!   | used, in whole pages ....... | never touched | (room to grow) |      a large block
@@ -230,8 +230,8 @@ pub(crate) fn alloc(size: usize, align: usize, zero: bool, keeper: &impl Source)
     hand_out(run, size, usable, zero)
 }
 
-/// Gives all free memory back if a block of `size` bytes would take fresh memory and may exceed the
-/// memory limit. Does so at most once in a tick of the clock.
+/// Gives all free memory back if a block of `size` bytes, at least 1 MiB, would take fresh memory
+/// and may exceed the memory limit. Does so at most once in a tick of the clock.
 fn make_way_at_limit(size: usize, keeper: &impl Source) {
     static LAST: AtomicU32 = AtomicU32::new(0);
     if size < MOVE_PAGES
@@ -328,9 +328,9 @@ pub(crate) fn give_up(unit: usize, longest: usize) -> Option<usize> {
     Some(units)
 }
 
-/// Moves the run of the large block at `unit`, which the caller gives away, to the stash. Returns
-/// false, and changes nothing, if a first-class heap owns the block or the stash has no room. So it
-/// does if the block was freed before (by this thread, or some time ago).
+/// Moves the run of the large block at `unit`, which the caller gives away, to the stash. Changes
+/// nothing, and returns false, if a first-class heap owns the block, the stash has no room, or the
+/// block was freed before. (Another thread's free may be too recent to be seen.)
 #[inline(always)]
 pub(crate) fn keep(unit: usize, stash: &Stash) -> bool {
     let record = MAP.record(unit);

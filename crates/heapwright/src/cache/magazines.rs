@@ -284,8 +284,8 @@ impl Magazines {
         true
     }
 
-    /// Gives back runs if a run of `units` units would otherwise take unused memory: those of the
-    /// CPU's arrays, of this stash and of a thread's stash.
+    /// Gives back runs if a run of `units` units would otherwise take unused memory. They come from
+    /// the CPU's arrays, this stash and a thread's stash.
     pub(crate) fn make_way(&self, units: usize) {
         arrays::make_way(units);
         self.stash.make_way(units);

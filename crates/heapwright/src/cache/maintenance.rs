@@ -17,11 +17,11 @@
 //! If a shared cache polls, its unlock takes the slow path. If a CPU's arrays poll, their
 //! operations are diverted to the CPU's shared cache. A cache that begins to poll makes all others
 //! poll, because the next operation may use any cache. When a busy program has polled enough in a
-//! tick, the lists are *forced slow*: their blocks are put aside, so that a list has no block and
-//! no room. Lists in use are soon restored. The others make the first operation after the busy
-//! phase poll (`forced_slow`). (Arrays are never forced slow.)
+//! tick, the lists are *forced slow*: their blocks are put aside. Such a list has no block and no
+//! room. Lists in use are soon restored. The others make the first operation after the busy phase
+//! poll (`forced_slow`). (Arrays are never forced slow.)
 //!
-//! Called by `magazines` and `scavenger`, and by `heap` for shared caches that poll.
+//! Called by `magazines`, `large` and `scavenger`, and by `heap` for shared caches.
 
 use super::abandoned;
 use super::arrays;
@@ -44,7 +44,7 @@ use crate::ticks;
 const POLLS: u32 = 32;
 /// Polls at a list before it is restored.
 const POLLS_A_LIST: u8 = 4;
-/// The first pause in a tick, in nanoseconds, that makes all caches poll again. The next doubles.
+/// A pause this long, in nanoseconds, makes all caches poll again. In a tick it doubles each time.
 const LONG_PAUSE_NS: u64 = 100_000;
 /// How often in a tick all caches are made to poll again, at most.
 const ASKS: u32 = 8;

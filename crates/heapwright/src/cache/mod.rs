@@ -10,7 +10,7 @@
 //!                v                                  |  3 returned slots of slabs
 //!   slabs (bits, lowest address first) -------------+  4 untouched slots
 //!                |  no slot in use                  ^  5 a unit of the stash
-//!                v                                  |  6 another cache's partly free slab
+//!                v                                  |  6 another owner's partly free slab
 //!   stash, chunk (runs of units) -------------------+  7 a new unit
 //! ```
 //!
@@ -25,7 +25,7 @@
 //! holder of the ownership accesses anything except `remote` and `ownership`. Fields that other
 //! threads read, for statistics or at a fork, are atomics.
 //!
-//! Called by `heap`, `hardened`, `drawn` and statistics.
+//! Called by `heap`, `hardened`, `drawn`, `debug`, `profile`, `status`, `stats` and `tallies`.
 
 // The files. Imports lead downward only:
 //
@@ -49,7 +49,7 @@
 //               |
 //             depot --> stash        hot   the fast paths' data
 //
-// Each file has the methods of `Cache` for its purpose.
+// Many files have methods of `Cache` for their purpose.
 
 mod abandoned;
 pub(crate) mod arrays;
@@ -174,7 +174,7 @@ pub(crate) enum Use {
     Samples = 3,
 }
 
-/// The memory that one thread, or one first-class heap, allocates from. A new cache is zero except
+/// The memory that one thread, or one heap ([`Use`]), allocates from. A new cache is zero except
 /// for the fields that [`Member::make`] sets.
 #[repr(C)]
 pub(crate) struct Cache {
@@ -305,7 +305,7 @@ pub(crate) unsafe fn forward_sized_frees(mine: Option<&Cache>) {
     }
 }
 
-/// All caches of the process, of threads and of first-class heaps.
+/// All caches of threads and of heaps ([`Use`]). Shared caches are in `magazines::ALL`.
 pub(crate) static CACHES: Exclusive<Cache> = Exclusive::new();
 
 impl Member for Cache {
@@ -548,7 +548,7 @@ impl Cache {
         }
     }
 
-    /// Gives back all free memory: at a thread's end, and on a trim.
+    /// Gives back all free memory: at a thread's end, on a trim, or if memory is short.
     pub(crate) fn release_free(&self) {
         self.flush_outgoing();
         for class in 0..CLASSES {

@@ -99,7 +99,7 @@ fn without_tag(hot: &Hot, mismatch: Mismatch) -> Mismatch {
 }
 
 impl Cache {
-    /// Passes each remotely freed block to `take`, with its class. Returns the number of blocks.
+    /// Passes each remote free to `take`, with its class, or sends it on. Returns their number.
     fn drain_with(&self, mut take: impl FnMut(usize, *mut Block)) -> usize {
         let (mut block, bound) = self.remote().take();
         let (mut found, mut bytes) = (0, 0);

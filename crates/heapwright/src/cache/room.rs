@@ -16,8 +16,8 @@
 //! twice as much each time. All lists share a budget for this. Each scavenger's pass ends extra
 //! room.
 //!
-//! `out` is an estimate, and rather too low: when a cache takes a slab over, the slots that are out
-//! of the slab do not count. `out` is never below zero, so an error does not outlive the blocks
+//! `out` is an estimate, and rather too low: if a cache takes a slab over, slots that are out of
+//! the slab do not count. `out` is never below zero, so an error does not outlive the blocks
 //! that caused it.
 //!
 //! Called by the slow paths of `cache`.

@@ -4,7 +4,7 @@
 //!   off   malloc <-- list <-- free
 //!
 //!   on    malloc <-- list <-- countdown <-- free     a block's bytes count as it enters the list,
-//!                     |       countdown <-- chains   because it leaves the list only by malloc
+//!                     |       countdown <-- chains   so that malloc need not count them
 //!                     | empty, and a sample is due
 //!                   aside     due | counted | counted | due | counted | .. the first is due
 //!                              +------- below -------->+--- below ---> ...
@@ -91,7 +91,7 @@ impl Sampling {
         false
     }
 
-    /// Keeps a sample of `class` due: the first block of a chain was counted.
+    /// Keeps a sample of `class` due. (Forcing the list slow may have dropped it.)
     #[cold]
     pub(super) fn stays_due(&self, class: usize) {
         let due = &self.sides[class].due;

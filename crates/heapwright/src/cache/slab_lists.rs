@@ -7,7 +7,7 @@
 //!
 //! The caller must own the slabs: it holds their owner's lock, or is the owner's thread.
 //!
-//! Called by `slabs`, `central` and `visit`.
+//! Called by `slabs`, `central`, `visit` and the refill of a list (`mod`).
 
 use core::cell::Cell;
 use core::ptr;

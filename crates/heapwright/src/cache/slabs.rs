@@ -11,7 +11,7 @@
 //! slots is also in the list `partial` of its class. The entry is set after the slab is ready and
 //! below the cache's limit.
 //!
-//! Called by the other files of `cache`.
+//! Called by the other files of `cache`, by `heap::control` and by statistics.
 
 use super::depot::DepotChain;
 use super::slab_lists::{gather, put_run, terminated};
@@ -103,8 +103,8 @@ impl Cache {
         unit
     }
 
-    /// A unit that comes free when the depot gives up blocks beyond its share. If no unit comes
-    /// free, stashes give back runs that the chunk can serve the request from.
+    /// A unit that comes free when the depot gives up blocks over [`LARGE`](super::LARGE). If none
+    /// comes free, stashes give back runs that the chunk can serve the request from.
     fn spared_unit(&self) -> Option<usize> {
         self.shrink_depot_of_large();
         let unit = self.kept_unit();
@@ -213,7 +213,7 @@ impl Cache {
         self.give_unit(slab.unit);
     }
 
-    /// Gives back free memory outside lists, and then as [`Cache::purge_slabs`].
+    /// Gives back free memory outside lists, then pages: see [`Cache::purge_slabs`].
     pub(crate) fn give_back_unlisted(&self) -> usize {
         self.release_unlisted();
         self.purge_slabs()

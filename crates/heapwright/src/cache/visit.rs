@@ -200,8 +200,8 @@ impl Thief {
     }
 
     /// Gives back the runs of one thread's stash, if a run of `units` units would otherwise take
-    /// unused memory. If the run is long and all stashes hold a good part of it, gives back at
-    /// least as many units as the run has. `me` is the searching cache, or 0.
+    /// unused memory. If the run is long and all stashes hold a good part of it, does so with
+    /// further stashes, until as many units went back. `me` is the searching cache, or 0.
     pub(super) fn make_way(&self, me: u32, units: usize) {
         let made = CACHES.made() as u32;
         let all = stash::keep_plenty(CACHES.all(), units);

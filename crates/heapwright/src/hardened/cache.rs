@@ -7,7 +7,7 @@
 //!   ring    entries   . . | ready ......... | waiting ................ newest | . .
 //!                           ^ head            ^ ready               tail: free ^ puts here
 //!                             malloc takes      the quarantine
-//!   entry   the slot's first byte | its word
+//!   entry   the slot's address | its word's address
 //! ```
 //!
 //! A ring is both a list of slots to allocate and a quarantine. `malloc` takes the oldest ready
@@ -91,8 +91,8 @@ pub(super) struct Ring {
 }
 
 const PLACE: u32 = size_of::<Place>() as u32;
-/// The most calls of one thread that may be pending at a time. Signal handlers may interrupt a
-/// call, one another, and allocate. An interrupted call is *pending* if it has read the counters,
+/// The most calls of one thread that may be pending at a time. Signal handlers may interrupt a call
+/// or one another, and may allocate. An interrupted call is *pending* if it has read the counters,
 /// but has not taken its place (`step`), or has not read the place.
 ///
 /// - The fast path does not use the last [`PENDING`] entries and the last [`PENDING`] free places.
@@ -270,7 +270,7 @@ struct Area {
 // SAFETY: the pointers lead to caches, which are never freed.
 unsafe impl Send for Area {}
 
-/// Address space that is reserved for caches: at first those of 20,000 threads (limited: 40) or more.
+/// Address space reserved for caches: at first, of 20,000 threads (limited: 40) or more.
 const AREA: usize = 8 << 30;
 const FULL_AREA: usize = 32 << 30;
 const LIMITED_AREA: usize = 8 << 20;

@@ -17,15 +17,15 @@
 //!   caches   rings of free slots                                            far, at random places
 //! ```
 //!
-//! **Blocks.** A block is exactly as long as requested. Behind it lies the canary: 8 secret
-//! bytes, the first of them zero (`word`). Zeros follow. A new block reads as zero, because the
+//! **Blocks.** A block is exactly as long as requested. Behind it lies the canary: a zero byte and
+//! 7 secret bytes (`word`). Zeros follow. A new block reads as zero, because it is fresh or its
 //! free cleared it.
 //! docs/hardened.md tells which attacks each property stops. The ideas are those of hardened_malloc
 //! (out-of-line metadata, quarantine, canaries, zero on free), scudo and snmalloc (sampled guards,
 //! random order).
 //!
-//! Invariants: no metadata that the heap trusts lies in the window, or at a known distance from it
-//! (except under an address limit, where table, records and bitmaps lie below the base). The
+//! Invariants: no metadata that the heap trusts lies in the window, or at a known distance from it.
+//! (An exception: under an address limit, table, records and bitmaps lie below the base.) The
 //! settings are read-only. Called by `heap` (tables for hardened stubs in `modes`, start, forks),
 //! `drawn`, `extent`, `walk` and statistics.
 
@@ -225,7 +225,7 @@ pub(crate) fn allocate(cache: Option<&'static Cache>, request: Request) -> *mut 
     if again { allocate_once(cache, request) } else { block }
 }
 
-/// Gives back memory of free blocks, because memory ran out: slots that need not wait, waiting
+/// Gives back memory of free blocks, because memory ran out: the thread's free slots, waiting
 /// large blocks, empty slabs and free runs. Returns whether there was any.
 #[cold]
 #[inline(never)]
@@ -270,7 +270,7 @@ fn maker_of(request: Request) -> u16 {
 
 /// Returns a block of size 0: a unique address that cannot be accessed.
 fn allocate_empty(request: Request) -> *mut u8 {
-    // Slots are 16 bytes apart, so most have no larger alignment.
+    // Slots for size 0 are 16 bytes apart, so few have a larger alignment.
     let mut drawn = None;
     if request.align > MIN_ALIGN {
         return large::allocate(request);

@@ -6,10 +6,10 @@
 //!   the stream's key                           | counter          --8 rounds-->  16 words
 //! ```
 //!
-//! Each thread (its cache) and each size class has a stream. The heap asks the kernel for the key
-//! when it starts. A forked child asks again, but not in a sandbox. There the process's id makes
-//! the child's keys differ from the parent's. Called by the other files of `hardened`, which draw
-//! slots and place runs.
+//! Each cache, each class and the queue of large blocks has a stream. The heap asks the kernel for
+//! the key when it starts. A forked child asks again, but not in a sandbox. There the process's id
+//! makes the child's keys differ from the parent's. Called by the other files of `hardened`, which
+//! draw slots and place runs.
 #![forbid(unsafe_code)]
 
 use crate::os;

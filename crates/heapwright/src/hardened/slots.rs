@@ -5,8 +5,8 @@
 //!             word i: slot i of the unit's slab
 //! ```
 //!
-//! No slot is smaller than 16 bytes, so a unit has a word for each slot. An extent's words are
-//! committed with the extent (`slabs`). They read as zero, which means "in a ring".
+//! No slot is smaller than 16 bytes, so a unit has a word for each slot. The words of new slabs are
+//! committed with the slabs' extent (`slabs`). They read as zero, which means "in a ring".
 //!
 //! Invariants: only the holder of a slot changes the slot's word, by a plain store. The holder is
 //! the owner of the live block, the thread of the ring, or the holder of the class's lock. If two
@@ -44,7 +44,7 @@ pub(super) struct Free {
 }
 
 /// How many units, from the first on, have committed words, and reserved words. Beyond the reserved
-/// words, each extent reserves its own.
+/// words, each extent of slabs reserves its own.
 struct Words {
     committed: usize,
     reserved: usize,
@@ -76,7 +76,7 @@ fn commit_range(first: usize, end: usize, reserved: usize) -> bool {
         |unit: usize| word_of(unit, 0).cast::<u8>().cast_mut().map_addr(|at| at & !(page - 1));
     let (at, end) = (page_of(first), word_of(end, 0).addr().next_multiple_of(page));
     let from = page_of(first.max(reserved)).addr();
-    // (The next extent may have reserved the same page.)
+    // (The next extent of slabs may have reserved the same page.)
     let size = end.saturating_sub(from);
     let new = if size > 0 { SYSTEM.reserve_at(from, size) } else { ptr::null_mut() };
     if size > 0 && new.is_null() && page <= A_UNIT * size_of::<u16>() {
@@ -91,8 +91,8 @@ fn commit_range(first: usize, end: usize, reserved: usize) -> bool {
     done
 }
 
-/// Reserves the window's words, or returns null. If address space is limited, each extent later
-/// reserves its part, and this only chooses the place.
+/// Reserves the window's words, or returns null. If address space is limited, extents of slabs
+/// later reserve their parts, and this only chooses the place.
 pub(super) fn reserve(is_limited: bool) -> *mut AtomicU16 {
     let units = chunk::most_units();
     let size = units * A_UNIT * size_of::<u16>();

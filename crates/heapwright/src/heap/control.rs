@@ -406,8 +406,8 @@ fn is_direct() -> bool {
     words::is_direct() && !sync::is_interrupted()
 }
 
-/// Whether moving `block` would free memory sooner: the block lies in one of the sparsest slabs of
-/// its size class, and free slots of other slabs could take all blocks of this slab.
+/// Whether a move of `block` would free memory sooner. If so, the block lies in one of the sparsest
+/// slabs of its size class, and free slots of other slabs could take all blocks of this slab.
 ///
 /// The calling thread moves blocks among its own slabs, or, with shared caches, among the common
 /// slabs. The answer is false for blocks of other threads, first-class heaps and other allocators,

@@ -1,7 +1,7 @@
-//! Per-CPU caches: the calls that a restartable sequence does not serve.
+//! Per-CPU caches: the sequences of the fast paths, and the calls that no sequence serves.
 //!
 //! ```text
-//!   malloc, free --> sequence in `cache::arrays`: done
+//!   malloc, free --> restartable sequence (`calls`): done
 //!                      | empty, full                      | aborted
 //!                      v                                  v
 //!                    half a row from, or to,           this block from, or to,
@@ -131,7 +131,7 @@ pub(super) unsafe fn give(cpu_entry: &CpuEntry, class: usize, block: *mut Block)
     }
 }
 
-/// Takes a block of `class` from the shared cache or a central row, and moves up to half a row to
+/// Takes a block of `class` from the shared cache or a central row, and moves some more blocks to
 /// the CPU's arrays. Returns null if there is no memory, or no lock is available.
 fn refill(cpu_entry: &CpuEntry, class: usize) -> *mut Block {
     cpu_entry.provide(cpu_entry.cpu());
@@ -180,7 +180,7 @@ fn half_of(cpu_entry: &CpuEntry, held: &Magazines, class: usize) -> usize {
     cpu_entry.half(cpu, class)
 }
 
-/// Moves a block, and up to half a row of the CPU's blocks, to the shared cache or a central row.
+/// Moves a block, and some of the CPU's blocks, to the shared cache or a central row.
 ///
 /// # Safety
 ///
@@ -225,7 +225,7 @@ unsafe fn put_in_shared(class: usize, block: *mut Block) {
     unsafe { held.free(class, block) };
 }
 
-/// Serves a call for a large block, without an alignment.
+/// Serves a call for a large block or for no bytes, without an alignment.
 pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
     // Calls for large blocks are counted if blocks are sampled or guarded.
     if arrays::RUN_SIZES.contains(&size) && !drawn::is_watched() {

@@ -306,8 +306,8 @@ pub fn calloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 
 
 /// Frees a block. Null does nothing. Keeps `errno`.
 ///
-/// A pointer that is not the start of a block ends the process with one line that describes it. A
-/// block of the C library's allocator is passed on to that allocator.
+/// In fast mode, a pointer that is not the start of a block ends the process, with a line about it.
+/// A block that the C library made before heapwright took over goes back to the C library.
 ///
 /// # Safety
 ///

@@ -24,7 +24,7 @@
 //! decides what `free` does, because any heap may have made the block.
 //!
 //! The functions here are raw: they take and return addresses and never panic. A misused pointer
-//! ends the process with one line.
+//! ends the process with one line, unless the mode only reports misuse.
 //!
 //! ```
 //! use heapwright::heap;
@@ -168,7 +168,7 @@ mod words {
         unsafe { target().as_ref() }.unwrap_or(SENTINEL.get())
     }
 
-    /// Whether the calls go to what the thread word leads to, not to a front.
+    /// Whether the calls go to the thread word's target, not to a front.
     pub(in crate::heap) fn is_direct() -> bool {
         ptr::eq(hot(), has())
     }

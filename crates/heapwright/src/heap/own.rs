@@ -56,7 +56,7 @@ fn malloc_otherwise(size: usize, hot: &Hot) -> *mut u8 {
     (hot.serve().allocate)(size, 1, false, Origin::Malloc, hot)
 }
 
-/// Serves a call for a large block, without an alignment.
+/// Serves a call for a large block or for no bytes, without an alignment.
 pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
     match quick_large(size, hot, large::quickly) {
         Some(block) => block,

@@ -290,7 +290,7 @@ pub(super) extern "C" fn malloc_by_cpu(size: usize, hot: &Hot, _offset: usize) -
     allocate_by_cpu(size, 1, false, Origin::Malloc, hot)
 }
 
-/// Serves a call for a large block without an alignment, from a stash if possible.
+/// Serves a call without an alignment, for a large block (from a stash if possible) or no bytes.
 pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
     // Calls for large blocks are counted if blocks are sampled or guarded.
     if Stash::LENGTHS.contains(&size)

@@ -356,7 +356,7 @@ pub(super) fn forget_after_fork(has_own: bool) {
     own::LIVE.store(has_own.into(), Ordering::Relaxed);
 }
 
-/// Begins to count the calling thread's calls to the heap, with `keeps_sites` for each stack, too.
+/// Begins to count the calling thread's calls to the heap. If `keeps_sites`, counts by stack, too.
 /// Counts nest: an outer count includes the inner counts.
 ///
 /// # Errors
@@ -404,7 +404,7 @@ pub(crate) fn begin_sampling(period: usize, by: drawn::By) -> bool {
     drawn::begin_if(|| ensure_started() && is_ours(), period, by)
 }
 
-/// Publishes for statistics what the thread's cache and the shared caches hold now.
+/// Publishes the contents of the thread's cache and of the shared caches, for statistics.
 pub(crate) fn publish() {
     publish_own();
     shared::publish();

@@ -53,7 +53,7 @@ pub(super) struct Samples {
     pub(super) live_bytes: f64,
     pub(super) peak_bytes: f64,
     pub(super) peak_ns: u64,
-    /// Whether more bytes are live than at the copied peak.
+    /// Whether the live bytes were at a new peak since the last copy ([`PEAK_STEP`]).
     pub(super) rises: bool,
     pub(super) points: Points,
     pub(super) earlier: Earlier,

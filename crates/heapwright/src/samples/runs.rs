@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A thread takes or gives a run while it holds a lock of a pool or a collected heap. Code cannot
-//! tell this thread from a signal handler that interrupted the holder of the samples' lock. So it
-//! waits for the samples' lock only for a limited time.
+//! tell this thread from a signal handler that interrupted the holder of the samples' lock. So the
+//! thread waits for this lock only for a limited time.
 
 use heapwright_record::debug::Memory;
 

@@ -25,7 +25,7 @@
 //! Invariants: the blocks between floor and top are free, common and of the class, or are kept runs
 //! of the row's length. Only sequences, and the thread that has closed the CPU, write `top`.
 //!
-//! Called by `heap`, by `magazines` and `maintenance`, and by statistics.
+//! Called by `heap`, by the other files of `cache`, and by statistics.
 
 #[cfg_attr(all(target_os = "linux", not(miri), target_arch = "x86_64"), path = "x86_64.rs")]
 #[cfg_attr(all(target_os = "linux", not(miri), target_arch = "aarch64"), path = "aarch64.rs")]
@@ -60,11 +60,11 @@ use crate::sync::{self, Lock};
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 pub(crate) use sequences::sequence;
 
-// **Bound.** A CPU's arrays have room for 127 blocks and 12 KiB of a class, but at least for one
-// block. If every class is full, this is about 1 MiB. A busy class of blocks over 1 KiB gets a
-// lower floor until the CPU rests. Then it has room for 64 blocks of up to 2 KiB each, or for 127
-// larger blocks (at most 512 KiB). Runs of one length take at most a stash's room, or a part of
-// that room. All runs of a CPU take at most 8 MiB with few CPUs, or 832 KiB with many.
+// **Bound.** Of a class, a CPU's arrays take at most 127 blocks and 12 KiB, but at least one block.
+// If every class is full, this is about 1 MiB. A busy class of blocks over 1 KiB gets a lower floor
+// until the CPU rests. Then it has room for 64 blocks of up to 2 KiB each, or for 127 larger blocks
+// (at most 512 KiB). Runs of one length take at most a stash's room, or a part of that room. All
+// runs of a CPU take at most 8 MiB with few CPUs, or 832 KiB with many.
 
 const CPUS: usize = crate::registry::MOST;
 /// Bytes and alignment of a row. A pointer past a row's end has 0 in the bits of [`ROW_MASK`].
@@ -144,8 +144,8 @@ const _: () = assert!(size_of::<Top>() == CLASS_STEP);
 const _: () = assert!(offset_of!(CpuEntry, hot) == 0);
 const _: () = assert!(offset_of!(Arrays, tops) == 0 && offset_of!(Stub, tops) == 0);
 
-/// The target of the fast word of each thread that uses arrays; there is one. The negative heads of
-/// its stub distinguish it from other hot parts with closed lists.
+/// The target of the fast word of each thread that uses arrays; there is one. Unless calls are
+/// counted, negative heads distinguish its stub from other hot parts with closed lists.
 #[repr(C, align(64))]
 pub(crate) struct CpuEntry {
     hot: HotStub,
@@ -329,7 +329,7 @@ impl Put {
 impl CpuEntry {
     #[inline(always)]
     pub(crate) fn of(hot: &Hot) -> &Self {
-        // SAFETY: only the per-CPU entry's lists are closed in favour of arrays.
+        // SAFETY: by its closed lists, its tag or its table, the caller knows the per-CPU entry.
         unsafe { &*ptr::from_ref(hot).cast::<Self>() }
     }
 
