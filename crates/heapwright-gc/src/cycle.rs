@@ -103,7 +103,9 @@ impl Heap {
         while self.space.cycle.phase() == Phase::Moving && self.may_collect() {
             self.move_some(me, if steps { self.deadline() } else { 0 });
         }
-        self.sweep_all();
+        if !self.fork.is_poisoned() {
+            self.sweep_all();
+        }
     }
 
     /// Moves, sweeps and marks for about as long as `budget` says. Begins a cycle if `begin`.
@@ -174,9 +176,11 @@ impl Heap {
         if self.space.cycle.phase() == Phase::Sweeping && os::now_ns() < deadline {
             self.sweep_until(deadline);
         }
-        self.space.cycle.phase() == Phase::Idle
+        let is_through = self.space.cycle.phase() == Phase::Idle
             && !self.trace.generations.is_clearing()
-            && !self.is_to_compact()
+            && !self.is_to_compact();
+        // (A poisoned heap never collects again.)
+        is_through || self.fork.is_poisoned()
     }
 
     fn begin(&self, me: &Mutator) {
@@ -371,10 +375,11 @@ impl Heap {
     }
 
     pub(super) fn is_owed(&self) -> bool {
-        matches!(self.space.cycle.phase(), Phase::Marking | Phase::Moving)
-            || self.space.pacing.is_due(&self.space.target())
-            || self.trace.generations.is_clearing()
-            || self.is_to_compact()
+        !self.fork.is_poisoned()
+            && (matches!(self.space.cycle.phase(), Phase::Marking | Phase::Moving)
+                || self.space.pacing.is_due(&self.space.target())
+                || self.trace.generations.is_clearing()
+                || self.is_to_compact())
     }
 }
 

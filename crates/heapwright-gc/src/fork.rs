@@ -13,7 +13,8 @@
 //! *poisoned* in the child: it never collects again, and allocates from fresh pages only. A heap
 //! that was made during the fork is poisoned, too.
 //!
-//! In the child there are no other mutators. The next sweep finds the free slots of their pages.
+//! The child has the mutators of its thread, and those that were away and belong to no thread. The
+//! next sweep finds the free slots of the others' pages.
 
 use heapwright_substrate::describe::{self, Front};
 use heapwright_substrate::fork::{self, Handlers, Part};
@@ -22,8 +23,9 @@ use heapwright_substrate::sync::atomic::{AtomicBool, Ordering};
 
 use super::attach;
 use super::forks;
-use super::heap::{self, Heap};
+use super::heap;
 use super::mutator::{self, Mutator};
+use super::safepoints::ATTACHED;
 use super::world::{self, Handshake, WithWorld};
 
 static HANDLERS: Handlers = Handlers { before, unlock, in_child };
@@ -46,10 +48,6 @@ pub(super) fn join() {
         describe::read_with(Front::Collected, &super::READER);
         JOINED.store(true, Ordering::Release);
     }
-}
-
-fn own_handshake(heap: &Heap) -> Option<&'static Handshake> {
-    Mutator::of_this_thread(heap).map(|mutator| &mutator.handshake)
 }
 
 /// Calls `with` for each heap's world, and for the calling thread's handshake in it, until `with`
@@ -120,9 +118,21 @@ fn in_child(alone: bool) {
             heap.fork.poisoned.set(1);
         }
         heap.trace.marking.forget_others();
-        heap.world.forget_others(own_handshake(heap), |handshake| {
+        let stays = |handshake: &Handshake| {
+            // SAFETY: a handshake of a heap's world is a mutator's.
+            let mutator = unsafe { Mutator::of(handshake) };
+            let is_mine = mutator.thread.get() == os::thread_token();
+            // Any thread may enter with a mutator that is away and was not attached.
+            let is_free = handshake.is_out() && mutator.how.get() & ATTACHED == 0;
+            if is_free && !is_mine {
+                mutator.thread.set(0);
+            }
+            is_mine || is_free
+        };
+        heap.world.forget_others(stays, |handshake| {
             // SAFETY: a handshake of a heap's world is a mutator's.
             let other = unsafe { Mutator::of(handshake) };
+            heap.trace.generations.end_scopes(other.scopes.get());
             // Settles the mutator, so that its objects are found by address.
             other.settle();
             other.each_page_in_use(|page| heap.moving.note_used(&heap.space, page));
@@ -151,6 +161,7 @@ mod tests {
             assert!(!mutator.value.alloc(100, LEAF as usize).is_null());
         }
         assert_eq!(heap.space.cycle.phase(), Phase::Moving);
+        assert!(!heap.is_owed() && heap.step(&mutator.value, 1000), "an idle loop must end");
         heap.space.cycle.enter(Phase::Idle);
         Mutator::detach(mutator);
         Heap::end(slot);

@@ -124,6 +124,14 @@ impl Generations {
         self.scopes.sub_shared(1);
     }
 
+    /// Ends the scopes of a thread that a forked child lacks: `balance` calls of `defer_majors`
+    /// without `resume_majors`.
+    pub(super) fn end_scopes(&self, balance: usize) {
+        if balance.cast_signed() > 0 {
+            self.scopes.set(self.scopes.get().saturating_sub(balance));
+        }
+    }
+
     pub(super) fn are_majors_deferred(&self) -> bool {
         self.scopes.get() != 0
     }

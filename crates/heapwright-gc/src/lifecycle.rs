@@ -71,17 +71,20 @@ impl Heap {
         heap.open.set(0);
         heap.trace.marking.helpers.end();
         // When the heap is reused, no collector may wait for a mutator that is still attached.
-        heap.world.forget_others(None, |handshake| {
-            if heap.space.is_verified() {
-                misuse::collected_heap(
-                    "a collected heap was destroyed that a mutator is attached to",
-                );
-            }
-            // SAFETY: a handshake of a heap's world is a mutator's.
-            let mutator = unsafe { Mutator::of(handshake) };
-            mutator.settle();
-            mutator.clear();
-        });
+        heap.world.forget_others(
+            |_| false,
+            |handshake| {
+                if heap.space.is_verified() {
+                    misuse::collected_heap(
+                        "a collected heap was destroyed that a mutator is attached to",
+                    );
+                }
+                // SAFETY: a handshake of a heap's world is a mutator's.
+                let mutator = unsafe { Mutator::of(handshake) };
+                mutator.settle();
+                mutator.clear();
+            },
+        );
         heap.space.forget_empty();
         for page in heap.space.pages.all() {
             match page.state() {

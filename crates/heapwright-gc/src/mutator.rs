@@ -55,6 +55,8 @@ pub(super) struct Mutator {
     pub(super) weak: weak_cells::Own,
     /// The depth of `defer` calls. Within these, no allocation collects.
     pub(super) deferred: Num,
+    /// The `defer_majors` calls by this mutator, less the `resume_majors` calls. May wrap below 0.
+    pub(super) scopes: Num,
     /// Bytes allocated while collections were held.
     pub(super) unpaid: Num,
     /// External bytes that the runtime has added, and that are not paid for yet.
@@ -96,6 +98,7 @@ impl Mutator {
         self.regions.iter().for_each(Region::close);
         self.used.iter().for_each(|word| word.set(0));
         self.deferred.set(0);
+        self.scopes.set(0);
         self.owed.set(0);
         self.unpaid.set(0);
         self.data.set(ptr::null_mut());

@@ -81,6 +81,11 @@ impl Handshake {
         self.state.load(Ordering::Acquire) == IN
     }
 
+    /// Returns whether the mutator is away from the heap.
+    pub(crate) fn is_out(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == OUT
+    }
+
     /// Returns whether the mutator is `IN`, or will be when its thread stops waiting.
     pub(crate) fn is_present(&self) -> bool {
         self.is_in() || self.is_elsewhere()
@@ -500,10 +505,15 @@ impl World {
         wake(&self.stop);
     }
 
-    /// Removes all members but `me`, calls `with` for each, and lets the world go on. Called in a
-    /// forked child, where only the caller's thread is left, and for a heap that ends.
+    /// Removes all members but those for which `stays` returns true. Calls `with` for each removed
+    /// member, and lets the world go on. Called in a forked child, where only the caller's thread
+    /// is left, and for a heap that ends.
     #[cfg(not(loom))]
-    pub(crate) fn forget_others(&self, me: Option<&Handshake>, mut with: impl FnMut(&Handshake)) {
+    pub(crate) fn forget_others(
+        &self,
+        stays: impl Fn(&Handshake) -> bool,
+        mut with: impl FnMut(&Handshake),
+    ) {
         let mut members = self.members.lock();
         let mut at = members.0;
         *members = Members(ptr::null_mut(), members.1 + 1);
@@ -511,7 +521,7 @@ impl World {
         while let Some(handshake) = unsafe { at.as_ref() } {
             at = handshake.next.load(Ordering::Relaxed);
             handshake.visits.store(0, Ordering::Relaxed);
-            if me.is_some_and(|me| ptr::eq(me, handshake)) {
+            if stays(handshake) {
                 // Another thread, which is not in this process, may have set the mutator's `poll`.
                 let poll = handshake.poll.load(Ordering::Relaxed);
                 // SAFETY: the handshake stays in the list, and its mutator's word lives as long.

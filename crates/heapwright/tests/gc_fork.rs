@@ -121,6 +121,68 @@ fn a_child_finds_what_other_threads_have_made() {
     });
 }
 
+/// Calls `in_child` in a child, while another thread is attached, and `with` has run in it.
+fn beside_another_thread(heap: &Heap, with: fn(&Mutator), in_child: impl FnOnce()) {
+    let ((to, from), (end, until)) = (mpsc::channel(), mpsc::channel::<()>());
+    // (The closure owns `end`: if it panics, the thread ends, too.)
+    thread::scope(move |scope| {
+        scope.spawn(move || {
+            let mutator = heap.attach().unwrap();
+            with(&mutator);
+            to.send(()).unwrap();
+            // SAFETY: no object is in use.
+            let _ended = unsafe { mutator.away(|| until.recv()) };
+            // SAFETY: no object is in use.
+            unsafe { mutator.detach() };
+        });
+        from.recv().unwrap();
+        in_a_child(in_child);
+        end.send(()).unwrap();
+    });
+}
+
+#[test]
+fn a_child_keeps_the_mutators_that_belong_to_no_thread() {
+    let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
+    let own = heap.attach().unwrap();
+    let free = heap.attach_away().unwrap();
+    beside_another_thread(
+        &heap,
+        |_| {},
+        || {
+            assert_eq!(heap.statistics().mutators, 2);
+            for mutator in [&own, &free, &own, &free] {
+                // SAFETY: no object is in use.
+                unsafe { own.leave() };
+                // SAFETY: the mutator is away, and this thread has left the other one.
+                unsafe { mutator.enter() };
+                collects(&heap, mutator);
+                // SAFETY: no object is in use.
+                unsafe { mutator.leave() };
+                // SAFETY: this thread has left the heap.
+                unsafe { own.enter() };
+            }
+        },
+    );
+    // SAFETY: no object is in use.
+    unsafe { (free.detach(), own.detach()) };
+}
+
+#[test]
+fn a_child_has_no_scopes_of_other_threads() {
+    let heap = Heap::new(Options { generations: true, ..Options::new() }, Runtime::new()).unwrap();
+    let mutator = heap.attach().unwrap();
+    beside_another_thread(&heap, Mutator::defer_majors, || {
+        let majors = || heap.statistics().cycles - heap.statistics().minor_cycles;
+        let before = majors();
+        // SAFETY: no object is in use.
+        unsafe { mutator.collect() };
+        assert!(majors() > before, "majors are deferred for good");
+    });
+    // SAFETY: no object is in use.
+    unsafe { mutator.detach() };
+}
+
 struct Seats<'a> {
     heaps: &'a [Heap],
     mutators: Vec<Mutator>,

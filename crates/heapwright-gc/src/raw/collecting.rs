@@ -103,11 +103,13 @@ impl Mutator {
     /// enough memory. Calls nest, also with those of other mutators. A server may call this for
     /// each request. A major collection that was already chosen may still run.
     pub fn defer_majors(&self) {
+        self.inner().scopes.set(self.inner().scopes.get().wrapping_add(1));
         self.heap().trace.generations.defer_majors();
     }
 
     /// Ends a [`Mutator::defer_majors`].
     pub fn resume_majors(&self) {
+        self.inner().scopes.set(self.inner().scopes.get().wrapping_sub(1));
         self.heap().trace.generations.resume_majors();
     }
 
