@@ -172,6 +172,8 @@ fn a_child_keeps_the_mutators_that_belong_to_no_thread() {
 fn a_child_has_no_scopes_of_other_threads() {
     let heap = Heap::new(Options { generations: true, ..Options::new() }, Runtime::new()).unwrap();
     let mutator = heap.attach().unwrap();
+    // SAFETY: no object is in use. (The first collection is always a major one.)
+    (0..2).for_each(|_| unsafe { mutator.collect() });
     beside_another_thread(&heap, Mutator::defer_majors, || {
         let majors = || heap.statistics().cycles - heap.statistics().minor_cycles;
         let before = majors();

@@ -397,19 +397,21 @@ impl Cache {
 
     /// Gives the oldest entries back down to `leave`, unless a handler would wait for the class's
     /// lock. The ring must be shut.
-    fn give_back(class: usize, ring: &Ring, ready: &mut u32, leave: i32) {
+    fn give_back(class: usize, ring: &Ring, ready: &mut u32, leave: i32) -> bool {
         let count = ring.count();
         if count <= leave {
-            return;
+            return false;
         }
         let goes = (count - leave) as u32;
         let head = ring.head.load(Ordering::Relaxed);
         let places = (0..goes).step_by(PLACE as usize);
-        if slabs::put(class, places.map(|at| ring.place(head.wrapping_add(at)).get())) {
+        let gone = slabs::put(class, places.map(|at| ring.place(head.wrapping_add(at)).get()));
+        if gone {
             let head = head.wrapping_add(goes);
             ring.head.store(head, Ordering::Relaxed);
             *ready = later(*ready, head);
         }
+        gone
     }
 
     /// Gives back, for each class, the slots that need not wait.
@@ -417,15 +419,17 @@ impl Cache {
         self.give_back_each(|ring| ring.stays.get());
     }
 
-    /// Gives back all slots, because memory ran out.
-    pub(super) fn empty(&self) {
-        self.give_back_each(|_| 0);
+    /// Gives back all slots, because memory ran out. Returns whether there were any.
+    pub(super) fn empty(&self) -> bool {
+        self.give_back_each(|_| 0)
     }
 
-    fn give_back_each(&self, leave: impl Fn(&Ring) -> i32) {
-        for class in 0..CLASSES {
-            self.slowly(class, |ring, ready| Self::give_back(class, ring, ready, leave(ring)));
-        }
+    fn give_back_each(&self, leave: impl Fn(&Ring) -> i32) -> bool {
+        (0..CLASSES).fold(false, |any, class| {
+            let give =
+                |ring: &Ring, ready: &mut u32| Self::give_back(class, ring, ready, leave(ring));
+            any | self.slowly(class, give).unwrap_or(false)
+        })
     }
 
     /// Runs a slow path with the ring of a class shut. `run` may move the place behind the last

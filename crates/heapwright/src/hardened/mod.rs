@@ -235,11 +235,9 @@ fn make_room(cache: Option<&'static Cache>, Request { size, align, .. }: Request
     if sync::is_interrupted() || units >= chunk::most_units() || os::is_more_than_there_is(size) {
         return false;
     }
-    if let Some(cache) = cache {
-        cache.empty();
-    }
+    let is_any = cache.is_some_and(Cache::empty);
     // (Records of blocks need writable memory, too, beside the window.)
-    large::trim() | slabs::withdraw() | chunk::retract_free()
+    is_any | large::trim() | slabs::withdraw() | chunk::retract_free()
 }
 
 /// Releases reserved addresses that are not in use, because reserved addresses will be limited.
