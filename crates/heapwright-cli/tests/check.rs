@@ -114,6 +114,12 @@ fn what_it_starts_is_shown_with_it() {
     let errors = object["errors"].as_array().expect("a list");
     assert_eq!(errors.len(), 1, "{printed}");
     assert_eq!((&errors[0]["times"], &errors[0]["processes"]), (&json!(2), &json!(2)));
+    // The command's own questions to the library are no processes of the program.
+    let flags = ["--option", "purge=250", "--format", "json", "-o", text(&report)];
+    assert_eq!(check(&flags, &[text(&program)]).status.code(), Some(0));
+    let printed = std::fs::read_to_string(&report).expect("was written");
+    let object: Value = serde_json::from_str(&printed).expect("is JSON");
+    assert_eq!(object["processes"].as_array().map(Vec::len), Some(1), "{printed}");
 }
 
 #[test]
