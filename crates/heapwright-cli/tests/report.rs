@@ -780,6 +780,11 @@ fn a_record_without_findings_is_a_success() {
         "{}",
         stdout(&output)
     );
+    let record = folder.file("record", bytes(&[process(1), end(1)]));
+    let printed = stdout(&report(&[], &record));
+    let line = "== 1 more finding was a repetition, or not written to the record\n";
+    assert!(printed.contains(line), "{printed}");
+    assert_eq!(report(&["--skip", "prog"], &record).status.code(), Some(0));
     let record = folder.file("record", bytes(&[]));
     assert_eq!(report(&[], &record).status.code(), Some(0));
 }

@@ -430,12 +430,9 @@ fn summary(out: &mut String, report: &Report) {
         ));
     }
     if report.unwritten != 0 {
-        line(&format!(
-            "{} repetitions, or not written to the record",
-            units::counted(report.unwritten, "more finding")
-                .replace("findings", "findings were")
-                .replace("finding ", "finding was ")
-        ));
+        let were = if report.unwritten == 1 { "was a repetition" } else { "were repetitions" };
+        let more = units::counted(report.unwritten, "more finding");
+        line(&format!("{more} {were}, or not written to the record"));
     }
     let (times, contexts) = report.counted(&[Reach::Definite]);
     let hidden = &report.suppressed;
