@@ -418,9 +418,9 @@ fn summary(out: &mut String, report: &Report) {
     }
     if report.unreported.errors != 0 {
         line(&format!(
-            "{} more are not shown: only the first {} are (see --limit)",
-            units::counted(report.unreported.errors, "different error"),
-            units::count(report.errors.len() as u64)
+            "the report shows the first {} of {} different errors (see --limit)",
+            units::count(report.errors.len() as u64),
+            units::count(report.errors.len() as u64 + report.unreported.errors),
         ));
     }
     if report.unreported.leaks != 0 {
