@@ -1129,6 +1129,7 @@ int main(int count, char **words) {
     assert_eq!(output.status.code(), Some(125), "{printed}");
     assert!(printed.contains(" were not checked: process "), "{printed}");
     assert_eq!(printed.matches("INCOMPLETE").count(), 1, "{printed}");
+    assert!(!printed.contains("it wrote nothing at its end"), "{printed}");
     let output = starts("HEAPWRIGHT=mode=fast");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     // The user of `valgrind` did not ask for the program's children.

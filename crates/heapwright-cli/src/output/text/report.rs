@@ -453,7 +453,8 @@ fn listed(report: &Report) -> Vec<&Process> {
         .collect();
     let is_well = |process: &Process| {
         let ending = process.end.map(|end| end.ending);
-        matches!(ending, Some(Ending::Exit | Ending::Exec | Ending::ForkChild | Ending::Signal))
+        let Some(ending) = ending else { return process.became_unchecked() };
+        matches!(ending, Ending::Exit | Ending::Exec | Ending::ForkChild | Ending::Signal)
     };
     let all = report.processes.iter().enumerate();
     let alone = report.processes.len() == 1;
@@ -560,6 +561,7 @@ pub(in crate::output) fn ended(process: &Process) -> String {
                 }
             };
         }
+        (None, _) if process.became_unchecked() => "it became another program",
         (None, _) => "it wrote nothing at its end: it was killed, or is still running",
         (Some(Ending::Exit), _) => "it exited",
         (Some(Ending::Abort), _) => "it aborted",
