@@ -1046,9 +1046,22 @@ fn findings_survive_a_full_disk() {
     let mut command = heapwright();
     command.args(["check", "--", "sh", "-c", &script]).env("TMPDIR", &small);
     let output = done(&mut command);
+    std::fs::remove_file(small.join("x")).expect("there");
+    let kept = small.join("kept");
+    let script = format!("{fill} 2>/dev/null; exec {} -", text(&program));
+    let flags = ["--fail-on", "none", "--keep", text(&kept)];
+    let keeping = check(&flags, &["sh", "-c", &script]);
+    let is_link = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.expect("there").file_type().expect("has one").is_symlink()
+    };
+    let links = std::fs::read_dir(&kept).expect("there").any(is_link);
     mount(&["umount", text(&small)]);
     both_are_reported(&output, &["full"]);
     assert!(stderr(&output).contains("the disk of its record is full"), "{}", stderr(&output));
+    let printed = stderr(&keeping);
+    assert_eq!((keeping.status.code(), links), (Some(2), false), "{printed}");
+    let line = "heapwright: all records of --keep could not be written: No space left";
+    assert!(printed.contains(line), "{printed}");
 }
 
 /// Some programs start without the variables that load the library.

@@ -24,8 +24,8 @@ use super::run::not_started;
 use super::twice::{self, Asked};
 use super::{ProgramArgs, after_writing};
 use crate::inspect;
-use crate::output::Look;
-use crate::preload::{self, Options, Shared};
+use crate::output::{self, Look};
+use crate::preload::{self, Elsewhere, Options, Shared};
 use crate::process::Exit;
 use crate::report::model::{Report, Wanted};
 use crate::report::sites::Sites;
@@ -235,6 +235,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         end.exit(&made.report)
     };
     let exit = after_writing(exit, "the list of sites", true, learned);
+    let elsewhere = end.elsewhere.as_ref().filter(|_| args.keep.is_some());
+    let brought = elsewhere.map_or(Ok(()), Elsewhere::bring_back);
+    let exit = after_writing(exit, "all records of --keep", true, brought);
     Ok(after_writing(exit, "the report", is_file, written))
 }
 
