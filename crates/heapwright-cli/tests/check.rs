@@ -163,6 +163,9 @@ fn records_can_be_kept() {
     let output = check(&["--keep", text(&folder.path("a,b"))], &[text(&program)]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("has , or ; in it"), "{}", stderr(&output));
+    let output = check(&["--keep", text(&folder.path("new/inner"))], &["/nonexistent"]);
+    assert_eq!(output.status.code(), Some(127));
+    assert!(!folder.path("a,b").exists() && !folder.path("new").exists());
 }
 
 #[test]

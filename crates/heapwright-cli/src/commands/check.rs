@@ -35,7 +35,6 @@ use crate::wrong::{is_wrong, wrong};
 use anyhow::{Context, bail};
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// The stack depth for Rust programs with an allocator of their own, and for cargo, which may start
@@ -216,6 +215,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
             Err(error) => return Ok(not_started(&words[0], &error)),
         }
     };
+    let _ = fs::metadata(records).map(|about| output::stays(&about));
     let mut made = if report::any_in(records) {
         report::make(&[records.to_owned()], &how)?
     } else {
@@ -264,12 +264,8 @@ fn how(args: &Args, inspected: &inspect::Report) -> report::Options {
 
 /// Prepares the folder for kept records. Refuses old records, which would count as this run's.
 fn kept(path: &Path) -> anyhow::Result<PathBuf> {
-    let is_new = !path.exists();
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .and_then(|()| if is_new { for_records(path) } else { Ok(()) })
+    output::make_folder(path)
+        .and_then(|is_new| if is_new { for_records(path) } else { Ok(()) })
         .and_then(|()| fs::canonicalize(path))
         .with_context(|| format!("cannot keep records in {}", path.display()))
         .and_then(|path| {
