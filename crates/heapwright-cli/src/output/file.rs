@@ -81,8 +81,14 @@ pub(crate) fn replace(file: File, text: &str) -> io::Result<()> {
 
 pub(crate) fn emptied(file: File) -> io::Result<File> {
     let about = file.metadata()?;
-    if let Ok(mut made) = MADE.lock() {
-        made.retain(|(device, inode, _)| (*device, *inode) != (about.dev(), about.ino()));
+    stays(&about);
+    // Another description of a standard stream's file would overwrite what is in it.
+    for stream in [io::stdout().as_fd(), io::stderr().as_fd()] {
+        let stream = File::from(stream.try_clone_to_owned()?);
+        let other = stream.metadata()?;
+        if about.is_file() && (other.dev(), other.ino()) == (about.dev(), about.ino()) {
+            return Ok(stream);
+        }
     }
     let kind = about.file_type();
     if !(kind.is_fifo() || kind.is_char_device() || kind.is_socket()) {
