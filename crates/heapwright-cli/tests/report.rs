@@ -809,6 +809,11 @@ fn a_damaged_record_is_read_as_far_as_it_goes() {
     let object: Value =
         serde_json::from_str(&stdout(&report(&["--format", "json"], &cut))).expect("is JSON");
     assert_eq!(object["notes"], json!([note]));
+    for format in ["junit", "memcheck-xml", "flamegraph", "folded", "pprof", "dhat"] {
+        let said = stderr(&report(&["--format", format], &cut));
+        assert!(said.contains(&format!("heapwright: {note}\n")), "{format}: {said}");
+        assert_eq!(said.contains("ended without a last look"), format != "junit", "{said}");
+    }
     assert_eq!(object["errors"].as_array().map(Vec::len), Some(1));
 
     // The readable part has no finding, but there may have been one.

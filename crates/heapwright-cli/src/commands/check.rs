@@ -344,6 +344,11 @@ fn options(args: &Args, records: &Path, frames: &str) -> anyhow::Result<Options>
 
 fn write(args: &Args, report: &Report, file: Option<fs::File>) -> io::Result<()> {
     let output_args = &args.output_args;
+    // In a report on standard error, only the reasons for exit code 125 may stand before it.
+    let is_said = |line: &&String| file.is_some() || report.unseen.contains(line);
+    for line in output_args.format.left_out(report).filter(is_said) {
+        eprintln!("heapwright: {line}");
+    }
     if let Some(file) = file {
         return output_args.write_to(report, file);
     }
