@@ -778,6 +778,10 @@ fn a_record_without_findings_is_a_success() {
         "{}",
         stdout(&output)
     );
+    let output = report(&["--at", "0"], &record);
+    assert_eq!(output.status.code(), Some(2));
+    let line = ": there is no leak check at or before that point\n";
+    assert!(stderr(&output).ends_with(line), "{}", stderr(&output));
     let record = folder.file("record", bytes(&[process(1), end(1)]));
     let printed = stdout(&report(&[], &record));
     let line = "== 1 more finding was a repetition, or not written to the record\n";

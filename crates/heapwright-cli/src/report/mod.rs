@@ -49,7 +49,7 @@ mod source;
 pub(crate) mod suppressions;
 mod unseen;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use gather::{Error, Gathered, Lost, place};
 use heapwright_record::debug::{Call, Entry, FindingKind, Origin, Reach, Role, Root};
 use heapwright_record::{Fault, Problem};
@@ -112,6 +112,11 @@ fn suppressions(options: &Options) -> anyhow::Result<Suppressions> {
 pub(crate) fn make(arguments: &[PathBuf], options: &Options) -> anyhow::Result<Made> {
     let suppressions = suppressions(options)?;
     let gathered = gather(arguments, options)?;
+    let has_check = gathered.processes.iter().any(|process| !process.model.checks.is_empty());
+    if options.at != Point::End && !has_check {
+        let names = arguments.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+        bail!("{}: there is no leak check at or before that point", names.join(", "));
+    }
     let damaged = gathered.damaged;
     Ok(Made { report: build(&gathered, options, suppressions), damaged })
 }
