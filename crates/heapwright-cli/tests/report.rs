@@ -750,6 +750,10 @@ fn a_limit_is_said() {
     let record = folder.file("many", bytes(&entries));
     let printed = stdout(&report(&["--limit", "3"], &record));
     assert_eq!(printed.matches("==ERROR").count(), 3, "{printed}");
+    // A record that is named twice counts once.
+    let again =
+        done(heapwright().args(["report", "--limit", "3"]).args([&folder.path(""), &record]));
+    assert_eq!(stdout(&again), printed);
     let line = "== the report shows the first 3 of 10 different errors (see --limit)\n";
     assert!(printed.contains(line), "{printed}");
     assert!(printed.contains("ERROR SUMMARY: 10 errors from 10 contexts"), "{printed}");

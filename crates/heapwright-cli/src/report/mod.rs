@@ -62,7 +62,7 @@ use model::{
 use naming::Naming;
 use point::Point;
 use progress::Progress;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 pub(crate) use suppressions::glob;
@@ -193,6 +193,9 @@ fn gather(arguments: &[PathBuf], options: &Options) -> anyhow::Result<Gathered> 
     for argument in arguments {
         records.extend(input::records(argument)?);
     }
+    // A folder and a record in it may both be named.
+    let mut known = HashSet::new();
+    records.retain(|path| path.canonicalize().map_or(true, |path| known.insert(path)));
     let size = |path: &PathBuf| std::fs::metadata(path).map(|file| file.len()).unwrap_or_default();
     let progress = Progress::reading(records.iter().map(size).sum(), options.quiet);
     let mut gathered = Gathered::until(options.at);
