@@ -114,6 +114,12 @@ fn what_it_starts_is_shown_with_it() {
     let errors = object["errors"].as_array().expect("a list");
     assert_eq!(errors.len(), 1, "{printed}");
     assert_eq!((&errors[0]["times"], &errors[0]["processes"]), (&json!(2), &json!(2)));
+    // The command's own questions to the library are no processes of the program.
+    let flags = ["--option", "purge=250", "--format", "json", "-o", text(&report)];
+    assert_eq!(check(&flags, &[text(&program)]).status.code(), Some(0));
+    let printed = std::fs::read_to_string(&report).expect("was written");
+    let object: Value = serde_json::from_str(&printed).expect("is JSON");
+    assert_eq!(object["processes"].as_array().map(Vec::len), Some(1), "{printed}");
 }
 
 #[test]
@@ -157,6 +163,9 @@ fn records_can_be_kept() {
     let output = check(&["--keep", text(&folder.path("a,b"))], &[text(&program)]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("has , or ; in it"), "{}", stderr(&output));
+    let output = check(&["--keep", text(&folder.path("new/inner"))], &["/nonexistent"]);
+    assert_eq!(output.status.code(), Some(127));
+    assert!(!folder.path("a,b").exists() && !folder.path("new").exists());
 }
 
 #[test]
@@ -1040,9 +1049,22 @@ fn findings_survive_a_full_disk() {
     let mut command = heapwright();
     command.args(["check", "--", "sh", "-c", &script]).env("TMPDIR", &small);
     let output = done(&mut command);
+    std::fs::remove_file(small.join("x")).expect("there");
+    let kept = small.join("kept");
+    let script = format!("{fill} 2>/dev/null; exec {} -", text(&program));
+    let flags = ["--fail-on", "none", "--keep", text(&kept)];
+    let keeping = check(&flags, &["sh", "-c", &script]);
+    let is_link = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.expect("there").file_type().expect("has one").is_symlink()
+    };
+    let links = std::fs::read_dir(&kept).expect("there").any(is_link);
     mount(&["umount", text(&small)]);
     both_are_reported(&output, &["full"]);
     assert!(stderr(&output).contains("the disk of its record is full"), "{}", stderr(&output));
+    let printed = stderr(&keeping);
+    assert_eq!((keeping.status.code(), links), (Some(2), false), "{printed}");
+    let line = "heapwright: all records of --keep could not be written: No space left";
+    assert!(printed.contains(line), "{printed}");
 }
 
 /// Some programs start without the variables that load the library.
@@ -1123,6 +1145,7 @@ int main(int count, char **words) {
     assert_eq!(output.status.code(), Some(125), "{printed}");
     assert!(printed.contains(" were not checked: process "), "{printed}");
     assert_eq!(printed.matches("INCOMPLETE").count(), 1, "{printed}");
+    assert!(!printed.contains("it wrote nothing at its end"), "{printed}");
     let output = starts("HEAPWRIGHT=mode=fast");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     // The user of `valgrind` did not ask for the program's children.

@@ -167,6 +167,15 @@ fn the_programs_end_is_handed_on() {
     let program = folder.compile("idle", &[], "int main(void) { return 0; }");
     let printed = stderr(&record(&folder.path("none"), &[text(&program)]));
     assert!(printed.ends_with("it never asked for memory\n"), "{printed}");
+    // Few calls stay in the program's memory until its end.
+    let program = folder.compile(
+        "sudden",
+        &["-O0"],
+        "#include <signal.h>\n#include <stdlib.h>\n\
+         int main(void) { free(malloc(9)); return raise(SIGKILL); }",
+    );
+    let printed = stderr(&record(&folder.path("none"), &[text(&program)]));
+    assert!(printed.ends_with("it ended before it could write its calls\n"), "{printed}");
     assert!(!folder.path("none").exists());
 }
 

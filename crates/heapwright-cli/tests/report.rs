@@ -750,10 +750,12 @@ fn a_limit_is_said() {
     let record = folder.file("many", bytes(&entries));
     let printed = stdout(&report(&["--limit", "3"], &record));
     assert_eq!(printed.matches("==ERROR").count(), 3, "{printed}");
-    assert!(
-        printed.contains("7 different errors more are not shown: only the first 3 are"),
-        "{printed}"
-    );
+    // A record that is named twice counts once.
+    let again =
+        done(heapwright().args(["report", "--limit", "3"]).args([&folder.path(""), &record]));
+    assert_eq!(stdout(&again), printed);
+    let line = "== the report shows the first 3 of 10 different errors (see --limit)\n";
+    assert!(printed.contains(line), "{printed}");
     assert!(printed.contains("ERROR SUMMARY: 10 errors from 10 contexts"), "{printed}");
     let printed = stdout(&report(&["--limit", "0"], &record));
     assert_eq!(printed.matches("==ERROR").count(), 10, "{printed}");
@@ -780,6 +782,15 @@ fn a_record_without_findings_is_a_success() {
         "{}",
         stdout(&output)
     );
+    let output = report(&["--at", "0"], &record);
+    assert_eq!(output.status.code(), Some(2));
+    let line = ": there is no leak check at or before that point\n";
+    assert!(stderr(&output).ends_with(line), "{}", stderr(&output));
+    let record = folder.file("record", bytes(&[process(1), end(1)]));
+    let printed = stdout(&report(&[], &record));
+    let line = "== 1 more finding was a repetition, or not written to the record\n";
+    assert!(printed.contains(line), "{printed}");
+    assert_eq!(report(&["--skip", "prog"], &record).status.code(), Some(0));
     let record = folder.file("record", bytes(&[]));
     assert_eq!(report(&[], &record).status.code(), Some(0));
 }
@@ -806,6 +817,11 @@ fn a_damaged_record_is_read_as_far_as_it_goes() {
     let object: Value =
         serde_json::from_str(&stdout(&report(&["--format", "json"], &cut))).expect("is JSON");
     assert_eq!(object["notes"], json!([note]));
+    for format in ["junit", "memcheck-xml", "flamegraph", "folded", "pprof", "dhat"] {
+        let said = stderr(&report(&["--format", format], &cut));
+        assert!(said.contains(&format!("heapwright: {note}\n")), "{format}: {said}");
+        assert_eq!(said.contains("ended without a last look"), format != "junit", "{said}");
+    }
     assert_eq!(object["errors"].as_array().map(Vec::len), Some(1));
 
     // The readable part has no finding, but there may have been one.

@@ -518,6 +518,22 @@ fn our_own_failures_are_reported_in_one_line() {
 
 /// In the environment, such a mistake costs a line on stderr, and no more.
 #[test]
+fn a_report_to_a_standard_stream_keeps_what_is_in_its_file() {
+    let folder = Folder::new();
+    for (number, stream) in [(1, "stdout"), (2, "stderr")] {
+        let script = format!(
+            "\"$0\" run --stats -o /dev/{stream} -- sh -c 'echo first >&{number}' {number}>\"$1\""
+        );
+        let file = folder.path(stream);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_heapwright"), text(&file)]);
+        assert!(done(&mut shell).status.success());
+        let written = std::fs::read_to_string(&file).expect("is there");
+        assert!(written.starts_with("first\n") && written.contains("sh"), "{written}");
+    }
+}
+
+#[test]
 fn a_bad_option_on_the_command_line_stops_the_run() {
     let folder = Folder::new();
     let mark = folder.path("mark");

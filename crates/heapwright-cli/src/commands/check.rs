@@ -24,8 +24,8 @@ use super::run::not_started;
 use super::twice::{self, Asked};
 use super::{ProgramArgs, after_writing};
 use crate::inspect;
-use crate::output::Look;
-use crate::preload::{self, Options, Shared};
+use crate::output::{self, Look};
+use crate::preload::{self, Elsewhere, Options, Shared};
 use crate::process::Exit;
 use crate::report::model::{Report, Wanted};
 use crate::report::sites::Sites;
@@ -35,7 +35,6 @@ use crate::wrong::{is_wrong, wrong};
 use anyhow::{Context, bail};
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// The stack depth for Rust programs with an allocator of their own, and for cargo, which may start
@@ -216,6 +215,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
             Err(error) => return Ok(not_started(&words[0], &error)),
         }
     };
+    let _ = fs::metadata(records).map(|about| output::stays(&about));
     let mut made = if report::any_in(records) {
         report::make(&[records.to_owned()], &how)?
     } else {
@@ -235,6 +235,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         end.exit(&made.report)
     };
     let exit = after_writing(exit, "the list of sites", true, learned);
+    let elsewhere = end.elsewhere.as_ref().filter(|_| args.keep.is_some());
+    let brought = elsewhere.map_or(Ok(()), Elsewhere::bring_back);
+    let exit = after_writing(exit, "all records of --keep", true, brought);
     Ok(after_writing(exit, "the report", is_file, written))
 }
 
@@ -261,12 +264,8 @@ fn how(args: &Args, inspected: &inspect::Report) -> report::Options {
 
 /// Prepares the folder for kept records. Refuses old records, which would count as this run's.
 fn kept(path: &Path) -> anyhow::Result<PathBuf> {
-    let is_new = !path.exists();
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .and_then(|()| if is_new { for_records(path) } else { Ok(()) })
+    output::make_folder(path)
+        .and_then(|is_new| if is_new { for_records(path) } else { Ok(()) })
         .and_then(|()| fs::canonicalize(path))
         .with_context(|| format!("cannot keep records in {}", path.display()))
         .and_then(|path| {
@@ -345,6 +344,11 @@ fn options(args: &Args, records: &Path, frames: &str) -> anyhow::Result<Options>
 
 fn write(args: &Args, report: &Report, file: Option<fs::File>) -> io::Result<()> {
     let output_args = &args.output_args;
+    // In a report on standard error, only the reasons for exit code 125 may stand before it.
+    let is_said = |line: &&String| file.is_some() || report.unseen.contains(line);
+    for line in output_args.format.left_out(report).filter(is_said) {
+        eprintln!("heapwright: {line}");
+    }
     if let Some(file) = file {
         return output_args.write_to(report, file);
     }

@@ -12,7 +12,7 @@
 use super::run::{command, not_started, why_none};
 use super::{OWN_OBJECTS, has_own_objects};
 use crate::inspect::{self, Verdict};
-use crate::preload::{self, Options, Shared};
+use crate::preload::{self, Elsewhere, Options, Shared};
 use crate::process::orphans::Running;
 use crate::process::{self, Exit, Orphans, Outcome};
 use crate::report;
@@ -82,8 +82,8 @@ pub(super) struct End {
     /// The processes that --follow names.
     followed: Vec<u32>,
     orphans: Orphans,
-    /// The folder of records that did not fit on the first folder's disk.
-    _elsewhere: Option<Folder>,
+    /// The records that did not fit on their folder's disk.
+    pub(super) elsewhere: Option<Elsewhere>,
 }
 
 /// Runs a program whose records go to `records`. Waits for it and the processes that outlive it.
@@ -96,8 +96,8 @@ pub(super) fn to_end(
     let mut orphans = Orphans::adopt();
     let outcome = process::watch_all(program, &mut orphans, how.limit)?;
     let (running, followed) = outlive(name, how, records, &outcome, &mut orphans);
-    let _elsewhere = how.shared.and_then(|shared| shared.collect(records, STEM));
-    Ok(End { name: name.to_owned(), outcome, running, followed, orphans, _elsewhere })
+    let elsewhere = how.shared.and_then(|shared| shared.collect(records, STEM));
+    Ok(End { name: name.to_owned(), outcome, running, followed, orphans, elsewhere })
 }
 
 impl End {

@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     };
     let mut exit = Exit::from(outcome.end);
     let (mut stories, notes) = collect(folder.path());
-    let was_seen = !stories.is_empty();
+    let (was_seen, is_whole) = (!stories.is_empty(), stories.iter().all(|story| story.whole));
     stories.retain(|story| story.operations() > 0);
     for note in notes {
         eprintln!("heapwright: {note}");
@@ -83,7 +83,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         // A program that never allocates leaves no trace, like a program without the library.
         let refused = bench::refusal(&args.program.command[0]).is_some();
         let or = if refused { "" } else { ", or it never asked for memory" };
-        let why = if was_seen { "it never asked for memory" } else { &format!("{why}{or}") };
+        let why = match (was_seen, is_whole) {
+            (true, true) => "it never asked for memory",
+            (true, false) => "it ended before it could write its calls",
+            _ => &format!("{why}{or}"),
+        };
         eprintln!("heapwright: nothing was recorded of {name}: {why}");
     } else {
         let what = args.output.display().to_string();
@@ -101,6 +105,10 @@ fn collect(folder: &Path) -> (Vec<Story>, Vec<String>) {
         let Some(pid) = path.extension().and_then(|pid| pid.to_str()).map(str::to_owned) else {
             continue;
         };
+        // The process could write nothing, and the library prints why.
+        if entry.metadata().is_ok_and(|about| about.len() == 0) {
+            continue;
+        }
         match trace::read(&path) {
             Ok(input) => {
                 stories.extend(input.stories);

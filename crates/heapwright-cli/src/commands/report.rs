@@ -209,6 +209,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let file = output_args.file()?;
     let made = report::make(&args.records, &Options { at: args.at, ..output_args.options() })?;
     let report = &made.report;
+    for line in output_args.format.left_out(report) {
+        eprintln!("heapwright: {line}");
+    }
     match file {
         Some(file) => {
             output_args.write_to(report, file).context("the report could not be written")?

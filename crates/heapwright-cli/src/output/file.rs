@@ -6,11 +6,12 @@
 use crate::symbols::rights::user;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// Files that this command has made and not yet written to.
+/// Files and folders that this command has made and not yet written to.
 static MADE: Mutex<Vec<(u64, u64, PathBuf)>> = Mutex::new(Vec::new());
 
 /// Opens a file with `options`, and remembers it if it is new.
@@ -24,14 +25,35 @@ fn opened(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     Ok(file)
 }
 
-/// Removes the files that this command has made and not written to, at its end.
+/// Makes a folder, and those around it, for this user alone. Returns whether it is new.
+pub(crate) fn make_folder(path: &Path) -> io::Result<bool> {
+    let is_new = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+    let new: Vec<&Path> = path.ancestors().take_while(is_new).collect();
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    for path in &new {
+        let about = path.metadata()?;
+        if let Ok(mut made) = MADE.lock() {
+            made.push((about.dev(), about.ino(), path.to_path_buf()));
+        }
+    }
+    Ok(!new.is_empty())
+}
+
+/// Notes that a file or folder is used, so that it stays.
+pub(crate) fn stays(about: &Metadata) {
+    if let Ok(mut made) = MADE.lock() {
+        made.retain(|(device, inode, _)| (*device, *inode) != (about.dev(), about.ino()));
+    }
+}
+
+/// Removes the files and folders that this command has made and not written to, at its end.
 pub(crate) fn remove_unwritten() {
     for (device, inode, path) in
         MADE.lock().map_or_else(|_| Vec::new(), |mut made| made.split_off(0))
     {
         let is_it = |about: Metadata| (about.dev(), about.ino()) == (device, inode);
         if path.symlink_metadata().is_ok_and(is_it) {
-            let _ = fs::remove_file(path);
+            let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir(&path));
         }
     }
 }
@@ -59,8 +81,14 @@ pub(crate) fn replace(file: File, text: &str) -> io::Result<()> {
 
 pub(crate) fn emptied(file: File) -> io::Result<File> {
     let about = file.metadata()?;
-    if let Ok(mut made) = MADE.lock() {
-        made.retain(|(device, inode, _)| (*device, *inode) != (about.dev(), about.ino()));
+    stays(&about);
+    // Another description of a standard stream's file would overwrite what is in it.
+    for stream in [io::stdout().as_fd(), io::stderr().as_fd()] {
+        let stream = File::from(stream.try_clone_to_owned()?);
+        let other = stream.metadata()?;
+        if about.is_file() && (other.dev(), other.ino()) == (about.dev(), about.ino()) {
+            return Ok(stream);
+        }
     }
     let kind = about.file_type();
     if !(kind.is_fifo() || kind.is_char_device() || kind.is_socket()) {

@@ -66,7 +66,7 @@ mod units;
 mod words;
 mod xml;
 
-pub(crate) use file::{emptied, open, open_own, remove_unwritten, replace};
+pub(crate) use file::{emptied, make_folder, open, open_own, remove_unwritten, replace, stays};
 pub(crate) use look::Look;
 pub(crate) use render::{Format, Plain, WithMetrics, WithPage, render, render_to};
 pub(crate) use sentences::{amount, recorded};

@@ -84,6 +84,19 @@ impl Format {
     pub(crate) fn shows_all_stacks(self) -> bool {
         !matches!(self, Self::Text | Self::Gcc | Self::Memcheck | Self::MemcheckXml)
     }
+
+    /// Returns the lines of the report for which the format has no place.
+    pub(crate) fn left_out(self, report: &Report) -> impl Iterator<Item = &String> {
+        let [unseen, notes] = match self {
+            Self::Text | Self::Json | Self::Html | Self::Sarif | Self::Gcc | Self::Memcheck => {
+                [false, false]
+            }
+            Self::Junit => [false, true],
+            _ => [true, true],
+        };
+        let unseen = report.unseen.iter().filter(move |_| unseen);
+        unseen.chain(report.notes.iter().filter(move |_| notes))
+    }
 }
 
 pub(crate) fn render(

@@ -17,8 +17,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Options that name files which a process writes. The second process gets [`NO_FILE`] instead.
-const FILES: [&str; 5] = ["stats_file", "trace", "timeline", "record", "profile"];
+/// Options that name files which a process writes, or shares with others. The second process gets
+/// [`NO_FILE`] instead.
+const FILES: [&str; 6] = ["stats_file", "trace", "timeline", "record", "profile", "rules"];
 const NO_FILE: &str = "/dev/null/x";
 
 const LONGEST_PATH: usize = 500;
@@ -145,11 +146,19 @@ mod tests {
 
     #[test]
     fn nothing_is_written_while_the_library_is_asked() {
-        let all: Vec<_> =
-            split("stats=exit, trace=/tmp/t;record=,profile=p,purge").map(without_files).collect();
+        let all: Vec<_> = split("stats=exit, trace=/tmp/t;record=,profile=p,purge,rules=r")
+            .map(without_files)
+            .collect();
         assert_eq!(
             all,
-            ["stats=exit", "trace=/dev/null/x", "record=", "profile=/dev/null/x", "purge"]
+            [
+                "stats=exit",
+                "trace=/dev/null/x",
+                "record=",
+                "profile=/dev/null/x",
+                "purge",
+                "rules=/dev/null/x"
+            ]
         );
     }
 }

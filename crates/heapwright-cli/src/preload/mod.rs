@@ -21,7 +21,7 @@ mod shared;
 
 pub(crate) use asked::{refuse_bad, sets};
 pub(crate) use environment::{Options, preload_variable};
-pub(crate) use shared::Shared;
+pub(crate) use shared::{Elsewhere, Shared};
 
 use crate::inspect::{Target, is_for_musl};
 use crate::wrong::is_wrong;

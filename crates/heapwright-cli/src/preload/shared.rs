@@ -29,6 +29,26 @@ use std::path::{Path, PathBuf};
 
 pub(crate) struct Shared(File);
 
+/// Records that did not fit on their folder's disk, each with the link to it in that folder.
+pub(crate) struct Elsewhere {
+    folder: Folder,
+    records: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Elsewhere {
+    /// Replaces each link by as much of its record as fits.
+    pub(crate) fn bring_back(&self) -> io::Result<()> {
+        let bring = |(record, link): &(PathBuf, PathBuf)| {
+            let mut record = File::open(record)?;
+            fs::remove_file(link)?;
+            let mut copy = File::options().write(true).create_new(true).mode(0o600).open(link)?;
+            fchown(&copy, Some(record.metadata()?.uid()), None)?;
+            io::copy(&mut record, &mut copy).map(|_| ())
+        };
+        self.records.iter().map(bring).fold(Ok(()), io::Result::and)
+    }
+}
+
 #[derive(Default)]
 struct Spilled {
     next: Vec<u8>,
@@ -63,8 +83,8 @@ impl Shared {
     /// Adds the spill's entries to the records in a folder, which is made again if it is gone, and
     /// empties the spill. Records that do not fit on the folder's disk go to another folder, which
     /// is returned. Prints a line for each record that cannot be written.
-    pub(crate) fn collect(&self, records: &Path, stem: &str) -> Option<Folder> {
-        let mut elsewhere = None;
+    pub(crate) fn collect(&self, records: &Path, stem: &str) -> Option<Elsewhere> {
+        let mut elsewhere: Option<Elsewhere> = None;
         for (pid, spilled) in self.take().unwrap_or_default() {
             let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(records);
             let path = records.join(format!("{stem}.{pid}"));
@@ -72,9 +92,12 @@ impl Shared {
             let known = file.into_iter().find(|path| has_entries(path));
             let given_to = user_of(records, stem);
             let written = spilled.add_to(known.as_deref(), &path, given_to).or_else(|_| {
-                let folder = match &mut elsewhere {
-                    Some(folder) => folder,
-                    place => place.insert(Folder::in_memory()?),
+                let Elsewhere { folder, records } = match &mut elsewhere {
+                    Some(elsewhere) => elsewhere,
+                    place => {
+                        let folder = Folder::in_memory()?;
+                        place.insert(Elsewhere { folder, records: Vec::new() })
+                    }
                 };
                 for_records(folder.path())?;
                 let copy = folder.path().join(format!("{stem}.{pid}"));
@@ -85,7 +108,7 @@ impl Shared {
                 }
                 spilled.add_to(is_known.then_some(copy.as_path()), &copy, given_to)?;
                 let _ = fs::remove_file(known);
-                symlink(&copy, known)
+                symlink(&copy, known).map(|()| records.push((copy, known.to_owned())))
             });
             if let Err(error) = written {
                 eprintln!("heapwright: the record of process {pid} cannot be written: {error}");

@@ -477,7 +477,7 @@ impl Image {
         }
         let Some(process) = self.process else { return };
         let model = &all.processes[process as usize].model;
-        if let Some(end) = model.end {
+        if let Some(end) = model.end.filter(|_| !self.is_skipped) {
             all.unwritten += u64::from(end.findings).saturating_sub(written);
         }
         let Some(last) = self.last.take() else { return };

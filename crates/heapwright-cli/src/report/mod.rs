@@ -49,7 +49,7 @@ mod source;
 pub(crate) mod suppressions;
 mod unseen;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use gather::{Error, Gathered, Lost, place};
 use heapwright_record::debug::{Call, Entry, FindingKind, Origin, Reach, Role, Root};
 use heapwright_record::{Fault, Problem};
@@ -62,7 +62,7 @@ use model::{
 use naming::Naming;
 use point::Point;
 use progress::Progress;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 pub(crate) use suppressions::glob;
@@ -112,6 +112,11 @@ fn suppressions(options: &Options) -> anyhow::Result<Suppressions> {
 pub(crate) fn make(arguments: &[PathBuf], options: &Options) -> anyhow::Result<Made> {
     let suppressions = suppressions(options)?;
     let gathered = gather(arguments, options)?;
+    let has_check = gathered.processes.iter().any(|process| !process.model.checks.is_empty());
+    if options.at != Point::End && !has_check {
+        let names = arguments.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+        bail!("{}: there is no leak check at or before that point", names.join(", "));
+    }
     let damaged = gathered.damaged;
     Ok(Made { report: build(&gathered, options, suppressions), damaged })
 }
@@ -188,6 +193,9 @@ fn gather(arguments: &[PathBuf], options: &Options) -> anyhow::Result<Gathered> 
     for argument in arguments {
         records.extend(input::records(argument)?);
     }
+    // A folder and a record in it may both be named.
+    let mut known = HashSet::new();
+    records.retain(|path| path.canonicalize().map_or(true, |path| known.insert(path)));
     let size = |path: &PathBuf| std::fs::metadata(path).map(|file| file.len()).unwrap_or_default();
     let progress = Progress::reading(records.iter().map(size).sum(), options.quiet);
     let mut gathered = Gathered::until(options.at);

@@ -305,6 +305,11 @@ impl Check {
 }
 
 impl Process {
+    /// Returns whether the process executed a program without the library.
+    pub(crate) fn became_unchecked(&self) -> bool {
+        self.started.iter().any(|started| started.pid == self.pid)
+    }
+
     /// Returns the last known moment of the process.
     pub(crate) fn lasted(&self) -> u64 {
         let check = self.checks.last().map_or(0, |check| check.ns);

@@ -130,9 +130,8 @@ pub(super) fn forget_known(processes: &mut [Process], records: &[PathBuf]) {
 
 fn line(process: &Process) -> Option<String> {
     // The lines about programs without the library report this already.
-    let became_unchecked = process.started.iter().any(|started| started.pid == process.pid);
     if process.is_skipped
-        || became_unchecked
+        || process.became_unchecked()
         || !process.options.split([',', ';']).any(|word| word == "mode=debug")
     {
         return None;

@@ -418,9 +418,9 @@ fn summary(out: &mut String, report: &Report) {
     }
     if report.unreported.errors != 0 {
         line(&format!(
-            "{} more are not shown: only the first {} are (see --limit)",
-            units::counted(report.unreported.errors, "different error"),
-            units::count(report.errors.len() as u64)
+            "the report shows the first {} of {} different errors (see --limit)",
+            units::count(report.errors.len() as u64),
+            units::count(report.errors.len() as u64 + report.unreported.errors),
         ));
     }
     if report.unreported.leaks != 0 {
@@ -430,12 +430,9 @@ fn summary(out: &mut String, report: &Report) {
         ));
     }
     if report.unwritten != 0 {
-        line(&format!(
-            "{} repetitions, or not written to the record",
-            units::counted(report.unwritten, "more finding")
-                .replace("findings", "findings were")
-                .replace("finding ", "finding was ")
-        ));
+        let were = if report.unwritten == 1 { "was a repetition" } else { "were repetitions" };
+        let more = units::counted(report.unwritten, "more finding");
+        line(&format!("{more} {were}, or not written to the record"));
     }
     let (times, contexts) = report.counted(&[Reach::Definite]);
     let hidden = &report.suppressed;
@@ -456,7 +453,8 @@ fn listed(report: &Report) -> Vec<&Process> {
         .collect();
     let is_well = |process: &Process| {
         let ending = process.end.map(|end| end.ending);
-        matches!(ending, Some(Ending::Exit | Ending::Exec | Ending::ForkChild | Ending::Signal))
+        let Some(ending) = ending else { return process.became_unchecked() };
+        matches!(ending, Ending::Exit | Ending::Exec | Ending::ForkChild | Ending::Signal)
     };
     let all = report.processes.iter().enumerate();
     let alone = report.processes.len() == 1;
@@ -563,6 +561,7 @@ pub(in crate::output) fn ended(process: &Process) -> String {
                 }
             };
         }
+        (None, _) if process.became_unchecked() => "it became another program",
         (None, _) => "it wrote nothing at its end: it was killed, or is still running",
         (Some(Ending::Exit), _) => "it exited",
         (Some(Ending::Abort), _) => "it aborted",
