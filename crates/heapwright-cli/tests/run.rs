@@ -184,6 +184,26 @@ fn signal_settings_are_inherited() {
     assert_eq!(seen.len(), 4, "the settings do not differ: {seen:?}");
 }
 
+#[test]
+fn closed_streams_stay_closed() {
+    let folder = Folder::new();
+    let trace = folder.path("trace");
+    let script = "exec \"$0\" \"$@\" <&- >&- 2>&-";
+    let closed = "for fd in 0 1 2; do [ ! -e /proc/self/fd/$fd ] || exit 1; done; exit 7";
+    for words in [
+        &["run"][..],
+        &["run", "--stats"],
+        &["check"],
+        &["profile"],
+        &["record", "-o", text(&trace)],
+    ] {
+        let mut command = Command::new("sh");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_heapwright")]).args(words);
+        let output = done(command.args(["--", "sh", "-c", closed]));
+        assert_eq!(output.status.code(), Some(7), "{words:?}");
+    }
+}
+
 /// Says "ready", then names each signal that it gets. At SIGTERM it returns 7.
 const COUNTER: &str = r#"
 #include <signal.h>
