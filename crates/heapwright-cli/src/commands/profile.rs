@@ -289,8 +289,10 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
         }
         if is_sampling && Instant::now() >= write_next {
             let left = wanted.saturating_sub(began.elapsed());
-            if orders.write(&record, left.min(BETWEEN)).is_ok() {
-                written_at = Some(Instant::now());
+            match orders.write(&record, left.min(BETWEEN)) {
+                Ok(()) => written_at = Some(Instant::now()),
+                Err(Refusal::Gone) => break,
+                Err(_) => {}
             }
             // The intervals grow, because writing a profile costs the process time.
             write_next = Instant::now() + BETWEEN.max(began.elapsed() / 4);
@@ -313,8 +315,9 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
         let _ = orders.stop(if is_quiet { Duration::ZERO } else { patience });
     }
     match (written, written_at) {
-        (Err(Refusal::Quiet), Some(at)) => eprintln!(
-            "heapwright: process {pid} allocates nothing just now; the profile is what it wrote {:.1} s ago",
+        (Err(refusal @ (Refusal::Quiet | Refusal::Gone)), Some(at)) => eprintln!(
+            "heapwright: process {pid} {}; the profile is what it wrote {:.1} s ago",
+            if refusal == Refusal::Gone { "has ended" } else { "allocates nothing just now" },
             at.elapsed().as_secs_f64()
         ),
         (written, _) => written.map_err(|refusal| refused(pid, refusal))?,
