@@ -236,6 +236,7 @@ fn what_cannot_be_done_is_one_line() {
         (&["--tool=helgrind", "true"][..], 2),
         (&["--suppressions=/nonexistent/x", "true"], 2),
         (&["--log-file=/nonexistent/x", "true"], 2),
+        (&["--log-file=/nonexistent/%p", "true"], 2),
         (&["--log-fd=77", "true"], 2),
         (&["/nonexistent/x"], 127),
         (&[], 2),
