@@ -261,7 +261,9 @@ fn what_cannot_be_done_is_one_line() {
     for (options, line) in [
         (&["--sample", "1"][..], "use a number of bytes from 1k to 1g, such as 512k"),
         (&["--option", "mode=debug"], "profile needs mode=fast"),
-        (&["--format", "junit"], "a heap profile finds no mistakes"),
+        (&["--format", "junit"], "invalid value 'junit'"),
+        (&["--format", "gcc"], "invalid value 'gcc'"),
+        (&["--format", "memcheck"], "invalid value 'memcheck'"),
         (&["--option", "profile=/tmp/x"], "profile sets option profile itself; use --output"),
         (&["--output", "/no/such/folder/x"], "cannot write /no/such/folder/x"),
     ] {

@@ -695,7 +695,7 @@ fn mistakes_are_one_line() {
         (&["trim", "x"], "invalid value 'x'"),
         (&["trim", "4294967295"], "there is no process"),
         (&["profile", "--seconds", "3", "true"], "running process"),
-        (&["profile", "1", "--format", "junit"], "finds no mistakes"),
+        (&["profile", "1", "--format", "junit"], "invalid value 'junit'"),
         (&["profile", "1", "--seconds", "x"], "invalid value 'x'"),
     ] {
         let output = done(heapwright().env("XDG_RUNTIME_DIR", folder.path("")).args(words));

@@ -65,7 +65,7 @@ pub(crate) struct Args {
 #[derive(clap::Args)]
 struct How {
     /// The format of the output [default: text]
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = Format::of_memory())]
     format: Option<Format>,
 
     /// Write to FILE [default: stderr, after the program's own output; stdout for a PID]
@@ -109,15 +109,6 @@ impl How {
             limit: self.limit.or(before.limit),
             seconds: self.seconds.or(before.seconds),
         }
-    }
-
-    fn format(&self) -> anyhow::Result<Format> {
-        let format = self.format.unwrap_or(Format::Text);
-        if matches!(format, Format::Sarif | Format::Junit) {
-            let why = "a heap profile finds no mistakes: use text, json, html, flamegraph, folded, pprof or dhat";
-            return Err(wrong(why.to_owned()));
-        }
-        Ok(format)
     }
 
     fn sample(&self) -> u64 {
@@ -181,7 +172,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
 
 fn start(args: &Args) -> anyhow::Result<Exit> {
     let how = &args.how;
-    let format = how.format()?;
+    let format = how.format.unwrap_or_default();
     let library = preload::library(args.program.library.given().as_deref())?;
     let file = how.output.as_deref().map(super::open).transpose()?;
     let folder = Folder::new()?;
@@ -238,7 +229,7 @@ const BETWEEN: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(2);
 
 fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
-    let format = how.format()?;
+    let format = how.format.unwrap_or_default();
     let statuses = Statuses::open();
     let slot = statuses.slot_of(pid)?;
     if slot.is_hardened() {
