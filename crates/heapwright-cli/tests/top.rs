@@ -696,6 +696,8 @@ fn mistakes_are_one_line() {
         (&["trim", "4294967295"], "there is no process"),
         (&["profile", "--seconds", "3", "true"], "running process"),
         (&["profile", "1", "--format", "junit"], "invalid value 'junit'"),
+        (&["profile", "--option", "purge=0", "1"], "a program that profile starts"),
+        (&["profile", "--python", "1"], "a program that profile starts"),
         (&["profile", "1", "--seconds", "x"], "invalid value 'x'"),
     ] {
         let output = done(heapwright().env("XDG_RUNTIME_DIR", folder.path("")).args(words));

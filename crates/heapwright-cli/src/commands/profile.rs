@@ -162,6 +162,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
             Ok(behind) => behind.how.or(&args.how),
             Err(error) => return Ok(crate::cli::complain(&error)),
         };
+        let program = &args.program;
+        if program.python || program.library.path.is_some() || !program.options.is_empty() {
+            let why = "--option, --library and --python are for a program that profile starts";
+            return Err(wrong(why.to_owned()));
+        }
         return running(pid, &how);
     }
     if args.how.seconds.is_some() {
