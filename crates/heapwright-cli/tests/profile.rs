@@ -272,4 +272,7 @@ fn what_cannot_be_done_is_one_line() {
         assert!(stderr(&output).contains(line), "{}", stderr(&output));
         assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
     }
+    let output = done(profiled(&[]).env("HEAPWRIGHT", "purge=1,mode=debug"));
+    let line = "heapwright: profile needs mode=fast, and HEAPWRIGHT sets mode=debug";
+    assert!(stderr(&output).starts_with(line), "{}", stderr(&output));
 }

@@ -189,12 +189,16 @@ fn start(args: &Args) -> anyhow::Result<Exit> {
             let why = "profile sets option profile itself; use --output";
             return Err(wrong(why.to_owned()));
         }
-        if option.contains("mode=debug") {
-            let why =
-                "profile needs mode=fast; in mode=debug every block is known: use heapwright check";
-            return Err(wrong(why.to_owned()));
-        }
         options.add(option)?;
+    }
+    let all = options.value()?.unwrap_or_default().to_string_lossy();
+    let modes = all.split([',', ';']).filter_map(|option| option.trim().strip_prefix("mode="));
+    let is_other = |mode: &&str| mode.starts_with("debug") || mode.starts_with("hardened");
+    if let Some(mode) = modes.last().filter(is_other) {
+        let whose = if preload::sets(&asked, "mode") { "--option" } else { "HEAPWRIGHT" };
+        return Err(wrong(format!(
+            "profile needs mode=fast, and {whose} sets mode={mode}"
+        )));
     }
     preload::refuse_bad(&library, &options, &asked, "--option ")?;
     options.profile(&folder.path().join(STEM));
