@@ -105,12 +105,12 @@ pub(crate) struct Args {
 fn cache_model(text: &str) -> Result<String, String> {
     let known = match text.split_once(':') {
         None => ["auto", "exclusive", "shared", "percpu"].contains(&text),
-        Some((kind, count)) => kind == "shared" && count.parse::<u16>().is_ok_and(|k| k > 0),
+        Some((kind, count)) => kind == "shared" && count.parse().is_ok_and(|k| (1..=1024).contains(&k)),
     };
     if known {
         Ok(text.to_owned())
     } else {
-        Err("is none of auto, exclusive, shared, shared:K, percpu".to_owned())
+        Err("is none of auto, exclusive, shared, shared:K (K from 1 to 1024), percpu".to_owned())
     }
 }
 
