@@ -84,7 +84,13 @@ pub(crate) struct Args {
     process: Option<u32>,
 
     /// List the trace's processes, and replay nothing
-    #[arg(long)]
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "with", "only", "cache", "rounds", "touch", "sequential", "process", "timeout",
+            "formats", "outputs", "quiet", "progress", "path"
+        ]
+    )]
     list: bool,
 
     /// Kill a run after this time [default: thirty times the fastest run, at least 30]
