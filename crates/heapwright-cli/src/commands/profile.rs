@@ -196,9 +196,7 @@ fn start(args: &Args) -> anyhow::Result<Exit> {
     let is_other = |mode: &&str| mode.starts_with("debug") || mode.starts_with("hardened");
     if let Some(mode) = modes.last().filter(is_other) {
         let whose = if preload::sets(&asked, "mode") { "--option" } else { "HEAPWRIGHT" };
-        return Err(wrong(format!(
-            "profile needs mode=fast, and {whose} sets mode={mode}"
-        )));
+        return Err(wrong(format!("profile needs mode=fast, and {whose} sets mode={mode}")));
     }
     preload::refuse_bad(&library, &options, &asked, "--option ")?;
     options.profile(&folder.path().join(STEM));

@@ -111,7 +111,9 @@ pub(crate) struct Args {
 fn cache_model(text: &str) -> Result<String, String> {
     let known = match text.split_once(':') {
         None => ["auto", "exclusive", "shared", "percpu"].contains(&text),
-        Some((kind, count)) => kind == "shared" && count.parse().is_ok_and(|k| (1..=1024).contains(&k)),
+        Some((kind, count)) => {
+            kind == "shared" && count.parse().is_ok_and(|k| (1..=1024).contains(&k))
+        }
     };
     if known {
         Ok(text.to_owned())
