@@ -417,6 +417,17 @@ fn every_long_command_ends_when_it_is_asked_to() {
 }
 
 #[test]
+fn top_draws_no_screen_on_a_dumb_terminal() {
+    let mut command = heapwright();
+    command.arg("top").env("TERM", "dumb");
+    let (mut child, mut lines, _keys) = on_terminal(command);
+    let line = next(&mut lines);
+    assert!(!line.is_empty() && !line.contains('\x1b'), "{line:?}");
+    let status = ended(&mut child, "top").code();
+    assert!(matches!(status, Some(0 | 1)), "{status:?}");
+}
+
+#[test]
 fn top_ends_whatever_its_terminal_does() {
     // First the terminal takes no more output. Then it hangs up, and the command ignores that.
     for ignores in [false, true] {
