@@ -315,7 +315,15 @@ fn a_run_leaves_nothing_behind() {
     let odd = folder.path("a,b");
     fs::create_dir(&odd).expect("made");
     let output = done(run(&["--format", "json"], &["true"]).env("TMPDIR", &odd));
-    adds_up(&object(&output)["stats"]);
+    let printed = stderr(&output);
+    let (line, object) = printed.split_once('\n').expect("is a line");
+    assert!(
+        line.ends_with(
+            "a,b cannot be used (its name is relative or too long, or has ',' or ';'); using /tmp"
+        ),
+        "{line}"
+    );
+    adds_up(&serde_json::from_str::<Value>(object).expect("is JSON")["stats"]);
 }
 
 #[test]
