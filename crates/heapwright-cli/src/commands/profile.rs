@@ -192,9 +192,9 @@ fn start(args: &Args) -> anyhow::Result<Exit> {
         options.add(option)?;
     }
     let all = options.value()?.unwrap_or_default().to_string_lossy();
-    let modes = all.split([',', ';']).filter_map(|option| option.trim().strip_prefix("mode="));
+    let mut modes = all.split([',', ';']).filter_map(|option| option.trim().strip_prefix("mode="));
     let is_other = |mode: &&str| mode.starts_with("debug") || mode.starts_with("hardened");
-    if let Some(mode) = modes.last().filter(is_other) {
+    if let Some(mode) = modes.next_back().filter(is_other) {
         let whose = if preload::sets(&asked, "mode") { "--option" } else { "HEAPWRIGHT" };
         return Err(wrong(format!("profile needs mode=fast, and {whose} sets mode={mode}")));
     }
