@@ -421,9 +421,9 @@ fn top_draws_no_screen_on_a_dumb_terminal() {
     let mut command = heapwright();
     command.arg("top").env("TERM", "dumb");
     let (mut child, mut lines, _keys) = on_terminal(command);
+    let status = ended(&mut child, "top").code();
     let line = next(&mut lines);
     assert!(!line.is_empty() && !line.contains('\x1b'), "{line:?}");
-    let status = ended(&mut child, "top").code();
     assert!(matches!(status, Some(0 | 1)), "{status:?}");
 }
 
