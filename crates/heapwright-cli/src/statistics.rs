@@ -17,6 +17,7 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The start of the files' names.
@@ -48,33 +49,37 @@ pub(crate) struct Collected {
 }
 
 impl Folder {
-    /// Makes a folder among the temporary files. If TMPDIR is unsuitable, prints a line and makes
-    /// the folder elsewhere.
+    /// Makes a folder among the temporary files. If TMPDIR is unsuitable, makes the folder
+    /// elsewhere, and prints a line once.
     pub(crate) fn new() -> anyhow::Result<Self> {
+        static SAID: Once = Once::new();
         let wanted = std::env::temp_dir();
-        let mut why = None;
-        if fits_option(&wanted) {
+        let why = if fits_option(&wanted) {
             match Self::new_in(&wanted) {
                 Ok(folder) => return Ok(folder),
-                Err(error) => why = Some(error),
+                Err(error) => error,
             }
-        }
+        } else {
+            std::io::Error::other("its name is relative or too long, or has ',' or ';'")
+        };
         for base in ["/tmp", "/var/tmp", IN_MEMORY].map(Path::new) {
             if base == wanted {
                 continue;
             }
             if let Ok(folder) = Self::new_in(base) {
-                if let Some(why) = why {
-                    eprintln!(
-                        "heapwright: TMPDIR={} cannot be used ({why}); using {}",
-                        wanted.display(),
-                        base.display()
-                    );
+                // An empty variable counts as unset.
+                if !wanted.as_os_str().is_empty() {
+                    SAID.call_once(|| {
+                        eprintln!(
+                            "heapwright: TMPDIR={} cannot be used ({why}); using {}",
+                            wanted.display(),
+                            base.display()
+                        );
+                    });
                 }
                 return Ok(folder);
             }
         }
-        let why = why.unwrap_or_else(|| ErrorKind::NotFound.into());
         Err(why).with_context(|| {
             format!(
                 "cannot make a folder for the run's files in {}, /tmp, /var/tmp or {IN_MEMORY} \

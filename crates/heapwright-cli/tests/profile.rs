@@ -261,7 +261,9 @@ fn what_cannot_be_done_is_one_line() {
     for (options, line) in [
         (&["--sample", "1"][..], "use a number of bytes from 1k to 1g, such as 512k"),
         (&["--option", "mode=debug"], "profile needs mode=fast"),
-        (&["--format", "junit"], "a heap profile finds no mistakes"),
+        (&["--format", "junit"], "invalid value 'junit'"),
+        (&["--format", "gcc"], "invalid value 'gcc'"),
+        (&["--format", "memcheck"], "invalid value 'memcheck'"),
         (&["--option", "profile=/tmp/x"], "profile sets option profile itself; use --output"),
         (&["--output", "/no/such/folder/x"], "cannot write /no/such/folder/x"),
     ] {
@@ -270,4 +272,7 @@ fn what_cannot_be_done_is_one_line() {
         assert!(stderr(&output).contains(line), "{}", stderr(&output));
         assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
     }
+    let output = done(profiled(&[]).env("HEAPWRIGHT", "purge=1,mode=debug"));
+    let line = "heapwright: profile needs mode=fast, and HEAPWRIGHT sets mode=debug";
+    assert!(stderr(&output).starts_with(line), "{}", stderr(&output));
 }

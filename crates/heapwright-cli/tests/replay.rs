@@ -367,7 +367,10 @@ fn wrong_command_lines_are_refused_in_a_line() {
     let printed = refused(&replay(&file, &["--with", "mine=/nonexistent.so"]));
     assert!(printed.contains("--with mine: cannot be preloaded"), "{printed}");
     for (flags, why) in [
-        (&["--cache", "shared:0"][..], "is none of auto, exclusive, shared, shared:K, percpu"),
+        (&["--cache", "shared:0"][..], "is none of auto, exclusive, shared, shared:K"),
+        (&["--cache", "shared:1025"], "is none of auto, exclusive, shared, shared:K"),
+        (&["--list", "--format", "json"], "cannot be used with"),
+        (&["--list", "-o", "/nonexistent/x.json"], "cannot be used with"),
         (&["--rounds", "0"], "0 is not in 1..=1000"),
         (&["--touch", "some"], "invalid value 'some'"),
     ] {

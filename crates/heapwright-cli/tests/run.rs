@@ -184,6 +184,26 @@ fn signal_settings_are_inherited() {
     assert_eq!(seen.len(), 4, "the settings do not differ: {seen:?}");
 }
 
+#[test]
+fn closed_streams_stay_closed() {
+    let folder = Folder::new();
+    let trace = folder.path("trace");
+    let script = "exec \"$0\" \"$@\" <&- >&- 2>&-";
+    let closed = "for fd in 0 1 2; do [ ! -e /proc/self/fd/$fd ] || exit 1; done; exit 7";
+    for words in [
+        &["run"][..],
+        &["run", "--stats"],
+        &["check"],
+        &["profile"],
+        &["record", "-o", text(&trace)],
+    ] {
+        let mut command = Command::new("sh");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_heapwright")]).args(words);
+        let output = done(command.args(["--", "sh", "-c", closed]));
+        assert_eq!(output.status.code(), Some(7), "{words:?}");
+    }
+}
+
 /// Says "ready", then names each signal that it gets. At SIGTERM it returns 7.
 const COUNTER: &str = r#"
 #include <signal.h>
@@ -394,6 +414,17 @@ fn every_long_command_ends_when_it_is_asked_to() {
         }
     }
     send(sleeper.id(), libc::SIGKILL);
+}
+
+#[test]
+fn top_draws_no_screen_on_a_dumb_terminal() {
+    let mut command = heapwright();
+    command.arg("top").env("TERM", "dumb");
+    let (mut child, mut lines, _keys) = on_terminal(command);
+    let status = ended(&mut child, "top").code();
+    let line = next(&mut lines);
+    assert!(!line.is_empty() && !line.contains('\x1b'), "{line:?}");
+    assert!(matches!(status, Some(0 | 1)), "{status:?}");
 }
 
 #[test]

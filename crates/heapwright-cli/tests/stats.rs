@@ -279,6 +279,11 @@ fn a_file_can_be_told_instead() {
     let written = fs::read_to_string(&file).expect("there");
     assert!(written.starts_with("heapwright: true ended with exit code 0\n"), "{written}");
 
+    let two = ["-o", text(&file), "--timeline", text(&file)];
+    let output = done(&mut run(&two, &["echo", "runs"]));
+    assert_eq!((output.status.code(), stdout(&output)), (Some(2), String::new()));
+    assert!(stderr(&output).contains("two outputs have the same file"), "{}", stderr(&output));
+
     // The output goes to a pipe of the caller.
     let script = "\"$0\" run --format json -o /dev/fd/3 -- true 3>&1 >/dev/null";
     let output = done(Command::new("sh").args(["-c", script, env!("CARGO_BIN_EXE_heapwright")]));
@@ -310,7 +315,15 @@ fn a_run_leaves_nothing_behind() {
     let odd = folder.path("a,b");
     fs::create_dir(&odd).expect("made");
     let output = done(run(&["--format", "json"], &["true"]).env("TMPDIR", &odd));
-    adds_up(&object(&output)["stats"]);
+    let printed = stderr(&output);
+    let (line, object) = printed.split_once('\n').expect("is a line");
+    assert!(
+        line.ends_with(
+            "a,b cannot be used (its name is relative or too long, or has ',' or ';'); using /tmp"
+        ),
+        "{line}"
+    );
+    adds_up(&serde_json::from_str::<Value>(object).expect("is JSON")["stats"]);
 }
 
 #[test]

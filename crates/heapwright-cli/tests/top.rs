@@ -278,6 +278,42 @@ fn a_running_process_is_profiled() {
     }
 }
 
+/// Waits for a profile in the command's own folder among the temporary files.
+fn soon_written(files: &Path) {
+    soon("a profile before the end", || {
+        let folders = std::fs::read_dir(files).expect("read").flatten();
+        let written = folders
+            .filter_map(|folder| std::fs::read_dir(folder.path()).ok())
+            .any(|mut of| of.next().is_some());
+        if written { Ok(()) } else { Err("nothing is written".to_owned()) }
+    });
+}
+
+#[test]
+fn one_that_has_ended_has_been_profiled() {
+    let folder = Folder::new();
+    let program = folder.compile("holder", &["-O1", "-g"], HOLDER);
+    let runtime = folder.path("");
+    for options in ["cache=exclusive", "sample=2k"] {
+        let files = folder.path(options);
+        std::fs::create_dir(&files).expect("made");
+        let holder = Holder::start(&program, &runtime, options, false);
+        let words = ["profile", "--sample", "2k", "--seconds", "600", &holder.pid()];
+        let mut profile = holder.command(&words);
+        profile.env("TMPDIR", &files).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let profile = profile.spawn().expect("started");
+        soon_written(&files);
+        // The first profile is complete.
+        std::thread::sleep(Duration::from_millis(300));
+        drop(holder);
+        let output = profile.wait_with_output().expect("ended");
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{options}: {said}");
+        assert!(said.contains("has ended; the profile is what it wrote "), "{options}: {said}");
+        assert!(stdout(&output).contains("in kept"), "{options}: {}", stdout(&output));
+    }
+}
+
 #[test]
 fn one_that_rests_at_the_end_has_been_profiled() {
     let folder = Folder::new();
@@ -319,14 +355,7 @@ int main(int count, char **words) {
     profile.args(["profile", "--sample", "1k", "--seconds", "600", &pid]);
     profile.env("XDG_RUNTIME_DIR", &runtime).env("TMPDIR", &files);
     let profile = profile.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
-    // The process's profiles are in the command's own folder among the temporary files.
-    soon("a profile before the end", || {
-        let folders = std::fs::read_dir(&files).expect("read").flatten();
-        let written = folders
-            .filter_map(|folder| std::fs::read_dir(folder.path()).ok())
-            .any(|mut of| of.next().is_some());
-        if written { Ok(()) } else { Err("nothing is written".to_owned()) }
-    });
+    soon_written(&files);
     std::fs::remove_file(&go).expect("removed");
     soon("rest", || if resting.exists() { Err("it is busy".to_owned()) } else { Ok(()) });
     let interrupted = Command::new("kill").args(["-INT", &profile.id().to_string()]).status();
@@ -660,12 +689,15 @@ fn mistakes_are_one_line() {
         (&["top", "--sort", "size"], "resident"),
         (&["top", "--json", "--prometheus"], "cannot be used with"),
         (&["top", "4294967295"], "there is no process"),
+        (&["top", "1"], "process 1"),
         (&["profile", "4294967295"], "there is no process"),
         (&["trim"], "<PID>"),
         (&["trim", "x"], "invalid value 'x'"),
         (&["trim", "4294967295"], "there is no process"),
         (&["profile", "--seconds", "3", "true"], "running process"),
-        (&["profile", "1", "--format", "junit"], "finds no mistakes"),
+        (&["profile", "1", "--format", "junit"], "invalid value 'junit'"),
+        (&["profile", "--option", "purge=0", "1"], "a program that profile starts"),
+        (&["profile", "--python", "1"], "a program that profile starts"),
         (&["profile", "1", "--seconds", "x"], "invalid value 'x'"),
     ] {
         let output = done(heapwright().env("XDG_RUNTIME_DIR", folder.path("")).args(words));

@@ -252,6 +252,9 @@ fn the_command_line_is_told_what_is_wrong_with_it() {
     assert!(stderr(&output).contains("--twice sets option fill itself"), "{}", stderr(&output));
     let output = done(heapwright().args(["check", "--setup", "true", "--", "true"]));
     assert_eq!(output.status.code(), Some(2));
+    let output = twice(&["--compare", "/tmp"], &["echo", "runs"]);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(2), String::new()));
+    assert!(stderr(&output).contains("--compare /tmp: this is not"), "{}", stderr(&output));
     let output = twice(&[], &["./no-such-program"]);
     assert_eq!(output.status.code(), Some(127));
 }

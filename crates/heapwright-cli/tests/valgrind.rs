@@ -236,6 +236,7 @@ fn what_cannot_be_done_is_one_line() {
         (&["--tool=helgrind", "true"][..], 2),
         (&["--suppressions=/nonexistent/x", "true"], 2),
         (&["--log-file=/nonexistent/x", "true"], 2),
+        (&["--log-file=/nonexistent/%p", "echo"], 2),
         (&["--log-fd=77", "true"], 2),
         (&["/nonexistent/x"], 127),
         (&[], 2),
@@ -243,6 +244,7 @@ fn what_cannot_be_done_is_one_line() {
         let output = done(valgrind(&folder).args(words));
         assert_eq!(output.status.code(), Some(code), "{words:?}: {}", stderr(&output));
         assert_eq!(stderr(&output).lines().count(), 1, "{words:?}: {}", stderr(&output));
+        assert_eq!(stdout(&output), "", "{words:?}: the program runs");
     }
     let version = stdout(&done(valgrind(&folder).arg("--version")));
     assert!(version.starts_with("valgrind-3."), "{version}");

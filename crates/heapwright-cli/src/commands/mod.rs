@@ -52,8 +52,10 @@ use crate::preload::{self, Options};
 use crate::process::Exit;
 use crate::wrong::wrong;
 use clap::ValueEnum;
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -61,6 +63,18 @@ use std::time::Duration;
 /// Opens a file for writing, before the work, so that a mistake in the name costs nothing.
 pub(crate) fn open(path: &Path) -> anyhow::Result<File> {
     output::open(path).map_err(|error| wrong(format!("cannot write {}: {error}", path.display())))
+}
+
+/// Refuses a file into which two outputs would go: the second would replace the first.
+fn refuse_same<'a>(files: impl IntoIterator<Item = &'a File>) -> anyhow::Result<()> {
+    let mut seen = HashSet::new();
+    for file in files {
+        let about = file.metadata()?;
+        if about.is_file() && !seen.insert((about.dev(), about.ino())) {
+            return Err(wrong("two outputs have the same file: give each its own".to_owned()));
+        }
+    }
+    Ok(())
 }
 
 /// Opens a file whose name the user has not chosen.
@@ -152,6 +166,7 @@ impl<F: ValueEnum + Send + Sync + Default + PartialEq + 'static> OutputsArgs<F> 
             .into_iter()
             .map(|format| Ok((format, files.next().map(|path| open(path)).transpose()?)))
             .collect::<anyhow::Result<Vec<_>>>()?;
+        refuse_same(all.iter().filter_map(|(_, file)| file.as_ref()))?;
         if !has_text && all.iter().all(|(_, file)| file.is_some()) {
             all.push((text.clone(), None));
         }

@@ -65,7 +65,7 @@ pub(crate) struct Args {
 #[derive(clap::Args)]
 struct How {
     /// The format of the output [default: text]
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = Format::of_memory())]
     format: Option<Format>,
 
     /// Write to FILE [default: stderr, after the program's own output; stdout for a PID]
@@ -109,15 +109,6 @@ impl How {
             limit: self.limit.or(before.limit),
             seconds: self.seconds.or(before.seconds),
         }
-    }
-
-    fn format(&self) -> anyhow::Result<Format> {
-        let format = self.format.unwrap_or(Format::Text);
-        if matches!(format, Format::Sarif | Format::Junit) {
-            let why = "a heap profile finds no mistakes: use text, json, html, flamegraph, folded, pprof or dhat";
-            return Err(wrong(why.to_owned()));
-        }
-        Ok(format)
     }
 
     fn sample(&self) -> u64 {
@@ -171,6 +162,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
             Ok(behind) => behind.how.or(&args.how),
             Err(error) => return Ok(crate::cli::complain(&error)),
         };
+        let program = &args.program;
+        if program.python || program.library.path.is_some() || !program.options.is_empty() {
+            let why = "--option, --library and --python are for a program that profile starts";
+            return Err(wrong(why.to_owned()));
+        }
         return running(pid, &how);
     }
     if args.how.seconds.is_some() {
@@ -181,7 +177,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
 
 fn start(args: &Args) -> anyhow::Result<Exit> {
     let how = &args.how;
-    let format = how.format()?;
+    let format = how.format.unwrap_or_default();
     let library = preload::library(args.program.library.given().as_deref())?;
     let file = how.output.as_deref().map(super::open).transpose()?;
     let folder = Folder::new()?;
@@ -193,12 +189,14 @@ fn start(args: &Args) -> anyhow::Result<Exit> {
             let why = "profile sets option profile itself; use --output";
             return Err(wrong(why.to_owned()));
         }
-        if option.contains("mode=debug") {
-            let why =
-                "profile needs mode=fast; in mode=debug every block is known: use heapwright check";
-            return Err(wrong(why.to_owned()));
-        }
         options.add(option)?;
+    }
+    let all = options.value()?.unwrap_or_default().to_string_lossy();
+    let mut modes = all.split([',', ';']).filter_map(|option| option.trim().strip_prefix("mode="));
+    let is_other = |mode: &&str| mode.starts_with("debug") || mode.starts_with("hardened");
+    if let Some(mode) = modes.next_back().filter(is_other) {
+        let whose = if preload::sets(&asked, "mode") { "--option" } else { "HEAPWRIGHT" };
+        return Err(wrong(format!("profile needs mode=fast, and {whose} sets mode={mode}")));
     }
     preload::refuse_bad(&library, &options, &asked, "--option ")?;
     options.profile(&folder.path().join(STEM));
@@ -238,7 +236,7 @@ const BETWEEN: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(2);
 
 fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
-    let format = how.format()?;
+    let format = how.format.unwrap_or_default();
     let statuses = Statuses::open();
     let slot = statuses.slot_of(pid)?;
     if slot.is_hardened() {
@@ -289,8 +287,10 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
         }
         if is_sampling && Instant::now() >= write_next {
             let left = wanted.saturating_sub(began.elapsed());
-            if orders.write(&record, left.min(BETWEEN)).is_ok() {
-                written_at = Some(Instant::now());
+            match orders.write(&record, left.min(BETWEEN)) {
+                Ok(()) => written_at = Some(Instant::now()),
+                Err(Refusal::Gone) => break,
+                Err(_) => {}
             }
             // The intervals grow, because writing a profile costs the process time.
             write_next = Instant::now() + BETWEEN.max(began.elapsed() / 4);
@@ -313,8 +313,9 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
         let _ = orders.stop(if is_quiet { Duration::ZERO } else { patience });
     }
     match (written, written_at) {
-        (Err(Refusal::Quiet), Some(at)) => eprintln!(
-            "heapwright: process {pid} allocates nothing just now; the profile is what it wrote {:.1} s ago",
+        (Err(refusal @ (Refusal::Quiet | Refusal::Gone)), Some(at)) => eprintln!(
+            "heapwright: process {pid} {}; the profile is what it wrote {:.1} s ago",
+            if refusal == Refusal::Gone { "has ended" } else { "allocates nothing just now" },
             at.elapsed().as_secs_f64()
         ),
         (written, _) => written.map_err(|refusal| refused(pid, refusal))?,

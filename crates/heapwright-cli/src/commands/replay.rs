@@ -84,7 +84,13 @@ pub(crate) struct Args {
     process: Option<u32>,
 
     /// List the trace's processes, and replay nothing
-    #[arg(long)]
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "with", "only", "cache", "rounds", "touch", "sequential", "process", "timeout",
+            "formats", "outputs", "quiet", "progress", "path"
+        ]
+    )]
     list: bool,
 
     /// Kill a run after this time [default: thirty times the fastest run, at least 30]
@@ -105,12 +111,14 @@ pub(crate) struct Args {
 fn cache_model(text: &str) -> Result<String, String> {
     let known = match text.split_once(':') {
         None => ["auto", "exclusive", "shared", "percpu"].contains(&text),
-        Some((kind, count)) => kind == "shared" && count.parse::<u16>().is_ok_and(|k| k > 0),
+        Some((kind, count)) => {
+            kind == "shared" && count.parse().is_ok_and(|k| (1..=1024).contains(&k))
+        }
     };
     if known {
         Ok(text.to_owned())
     } else {
-        Err("is none of auto, exclusive, shared, shared:K, percpu".to_owned())
+        Err("is none of auto, exclusive, shared, shared:K (K from 1 to 1024), percpu".to_owned())
     }
 }
 

@@ -175,6 +175,7 @@ fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<E
     }
     let file = args.output_args.file()?;
     let drawing = args.timeline.as_deref().map(super::open).transpose()?;
+    super::refuse_same(file.iter().chain(&drawing))?;
     let folder = Folder::new()?;
     if args.wants_stats() {
         options.stats_file(&folder.prefix());

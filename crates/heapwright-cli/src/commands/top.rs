@@ -1,7 +1,7 @@
 //! `heapwright top` shows where the memory of running processes on heapwright is.
 //!
-//! On a terminal, a screen is redrawn at each interval (`screen`). Otherwise, or with `--once`, the
-//! command prints once.
+//! On a terminal, a screen is redrawn at each interval (`screen`). Otherwise, with TERM=dumb, or
+//! with `--once`, the command prints once.
 
 use super::OutputArgs;
 use crate::live::{History, Statuses, Watched, look};
@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 ///
 /// Each process publishes its figures in memory that only its user may read. The command attaches
 /// to no process, and sends no signal. The superuser sees all users' processes. A process that
-/// allocates nothing keeps its last figures. Exits with 0, with 1 if there is nothing to show, with
-/// 2 for a wrong command line, or a process that cannot be shown.
+/// allocates nothing keeps its last figures. Exits with 0, with 1 if there is nothing to show as
+/// text, with 2 for a wrong command line, or a process that cannot be shown.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(after_help = "\
@@ -83,7 +83,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     };
     let file = args.output_args.file()?;
     let looks_once = args.once || format != WithMetrics::Text || file.is_some();
-    if !looks_once && io::stdout().is_terminal() {
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    if !looks_once && io::stdout().is_terminal() && !is_dumb {
         drop(statuses);
         return screen::run(screen::Settings {
             process: args.pid,

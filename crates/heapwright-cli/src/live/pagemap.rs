@@ -1,7 +1,7 @@
 //! The resident pages of a heap, from /proc/PID/pagemap: eight bytes a page.
 
 use super::maps::Maps;
-use super::process::page_size;
+use super::process::{page_size, swapped};
 use heapwright_record::status::Facts;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -47,6 +47,8 @@ pub(super) fn resident(pid: u32, facts: &Facts, maps: &Maps) -> Option<Resident>
     ] {
         tables += count(at, bytes)?;
     }
+    // Kernels before 6.15 show guard pages as pages in swap space.
+    all.swapped = all.swapped.min(swapped(pid)?);
     (all.window, all.tables) = (window, tables);
     Some(all)
 }
@@ -55,6 +57,8 @@ pub(super) fn resident(pid: u32, facts: &Facts, maps: &Maps) -> Option<Resident>
 fn pages(file: &File, at: u64, bytes: u64, until: Instant) -> Option<(u64, u64)> {
     const PRESENT: u64 = 1 << 63;
     const SWAPPED: u64 = 1 << 62;
+    /// A guard page (`MADV_GUARD_INSTALL`), whose entry has `SWAPPED`, too.
+    const GUARD: u64 = 1 << 58;
     let page = page_size() as u64;
     let (mut present, mut swapped) = (0, 0);
     let mut buffer = vec![0; 64 << 10];
@@ -71,7 +75,7 @@ fn pages(file: &File, at: u64, bytes: u64, until: Instant) -> Option<(u64, u64)>
         for entry in buffer[..got].as_chunks::<8>().0 {
             let entry = u64::from_le_bytes(*entry);
             present += u64::from(entry & PRESENT != 0) * page;
-            swapped += u64::from(entry & SWAPPED != 0) * page;
+            swapped += u64::from(entry & (SWAPPED | GUARD) == SWAPPED) * page;
         }
         from += got as u64;
     }
@@ -103,6 +107,18 @@ mod tests {
             assert!(resident.is_none_or(|resident| window_at != 1 || resident.window > 0));
             assert!(began.elapsed() < 10 * PATIENCE);
         }
+        let bytes = 64 * page;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new mapping replaces nothing. No one uses it, so its pages may be guards.
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, kind, -1, 0) };
+        const MADV_GUARD_INSTALL: i32 = 102;
+        // SAFETY: as above. An older kernel refuses.
+        unsafe { libc::madvise(at, bytes, MADV_GUARD_INSTALL) };
+        let guards =
+            Facts { window_at: at.addr() as u64, window_used: bytes as u64, ..Facts::default() };
+        let maps = Maps::of(me).expect("this process's own");
+        assert_eq!(super::resident(me, &guards, &maps), Some(Resident::default()));
         let hidden = Facts { window_at: 0, ..facts };
         assert_eq!(super::resident(me, &hidden, &maps), None);
     }

@@ -89,6 +89,14 @@ pub(super) fn user_of(pid: u32) -> Option<u32> {
     users.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
+/// Returns a process's bytes in swap space.
+pub(super) fn swapped(pid: u32) -> Option<u64> {
+    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
+    let status = String::from_utf8_lossy(&status);
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSwap:"))?;
+    Some(size.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
+}
+
 /// Returns the number of a process's system call filters; a sandboxed one has more than ours.
 pub(super) fn filters(pid: &str) -> u32 {
     let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();

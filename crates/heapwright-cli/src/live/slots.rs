@@ -13,7 +13,6 @@ use super::maps::Maps;
 use super::process::{self, Process};
 use crate::output::printable_text;
 use crate::wrong::wrong;
-use anyhow::Context;
 use heapwright_record::status::{BYTES, Owner, Report, SLOTS, Status};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -147,8 +146,9 @@ impl Statuses {
         }
         let user = process::user_of(process)
             .ok_or_else(|| wrong(format!("there is no process {process}")))?;
-        let maps = Maps::of(process)
-            .with_context(|| format!("cannot look at process {process}, which user {user} runs"))?;
+        let maps = Maps::of(process).map_err(|error| {
+            wrong(format!("cannot look at process {process}, which user {user} runs: {error}"))
+        })?;
         Err(wrong(if maps.has_library() {
             format!(
                 "process {process} does not show itself: it has not allocated yet, has the option \

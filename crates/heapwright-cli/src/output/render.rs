@@ -3,6 +3,8 @@
 use super::profile::{dhat, flamegraph, folded, pprof};
 use super::{Look, emptied, gcc, json, junit, memcheck, page, sarif, text};
 use crate::report::model::Report;
+use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
@@ -80,6 +82,14 @@ pub(crate) enum WithMetrics {
 }
 
 impl Format {
+    /// Parses the formats that show held memory. The other formats show only findings.
+    pub(crate) fn of_memory() -> impl TypedValueParser<Value = Self> {
+        let findings = [Self::Sarif, Self::Junit, Self::Gcc, Self::Memcheck, Self::MemcheckXml];
+        let of_memory = Self::value_variants().iter().filter(move |one| !findings.contains(one));
+        PossibleValuesParser::new(of_memory.filter_map(ValueEnum::to_possible_value))
+            .try_map(|name| Self::from_str(&name, false))
+    }
+
     /// Returns whether the format needs details of every leak, not only of the wanted kinds.
     pub(crate) fn shows_all_stacks(self) -> bool {
         !matches!(self, Self::Text | Self::Gcc | Self::Memcheck | Self::MemcheckXml)

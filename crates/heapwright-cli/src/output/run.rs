@@ -47,7 +47,9 @@ pub(crate) fn document(run: &Run) -> Document<'_> {
     match &run.stats {
         Ok(stats) => {
             fields.extend(figures(stats));
-            more.extend(residency(stats));
+            if knows_resident(stats) {
+                more.extend(residency(stats));
+            }
             more.extend(sizes(stats));
         }
         Err(reason) => {
@@ -115,8 +117,10 @@ fn figures(stats: &Stats) -> Vec<(&'static str, String)> {
     if stats.detailed != 0 {
         live += &format!(", {} at peak", bytes(stats.peak_live_bytes));
     }
-    let mut figures = vec![("resident", resident), ("live", live)];
+    let mut figures = Vec::new();
     let mut add = |is: bool, label, text: String| figures.extend(is.then_some((label, text)));
+    add(knows_resident(stats), "resident", resident);
+    add(true, "live", live);
     let (large, blocks) = (bytes(stats.large_bytes), counted(stats.large_blocks, "block"));
     add(stats.large_blocks != 0, "large", format!("{large} at exit in {blocks} over 32 KiB"));
     let (requested, frees) = (bytes(stats.requested_bytes), counted(stats.frees, "free"));
@@ -138,6 +142,11 @@ fn figures(stats: &Stats) -> Vec<(&'static str, String)> {
     let (aborts, sequences) = (counted(stats.rseq_aborts, "abort"), counted(all, "sequence"));
     add(all != 0, "rseq", format!("{aborts} of {sequences}"));
     figures
+}
+
+/// Returns whether the process knew its resident memory; without /proc it knows only the heap's.
+fn knows_resident(stats: &Stats) -> bool {
+    stats.rss_not_ours != 0
 }
 
 fn residency(stats: &Stats) -> Vec<Part> {
@@ -207,8 +216,9 @@ fn others(run: &Run) -> Vec<Part> {
     if !run.others.is_empty() {
         let line = |stats: &Stats| {
             let (peak, live) = (units::bytes(stats.peak_rss), units::bytes(stats.live_bytes));
-            let pid = stats.pid;
-            format!("pid {pid:<8} {peak:>10} resident at peak, {live:>10} live at exit")
+            let peak = format!("{peak:>10} resident at peak, ");
+            let peak = if knows_resident(stats) { peak } else { String::new() };
+            format!("pid {:<8} {peak}{live:>10} live at exit", stats.pid)
         };
         let more = run.others.len().checked_sub(LISTED).filter(|more| *more != 0);
         let more = more.map(|more| format!("and {more} more"));
@@ -316,13 +326,28 @@ mod tests {
     #[test]
     fn other_processes_have_a_line_each() {
         let mut run = example();
-        let other = |pid| Stats { pid, peak_rss: 3 << 20, live_bytes: 1 << 20, ..Stats::zero() };
+        let other = |pid| Stats {
+            pid,
+            peak_rss: 3 << 20,
+            rss_not_ours: 1 << 20,
+            live_bytes: 1 << 20,
+            ..Stats::zero()
+        };
         run.others = (1..=22).map(other).collect();
         let text = text(&run);
         let lines: Vec<_> = text.lines().skip_while(|l| !l.starts_with("other")).collect();
         assert_eq!(lines[0], "other processes (22)");
         assert_eq!(lines[1], "  pid 1           3.0 MiB resident at peak,    1.0 MiB live at exit");
         assert_eq!(lines.last(), Some(&"  and 2 more"));
+    }
+
+    /// Without /proc a process does not know its resident memory.
+    #[test]
+    fn unknown_resident_memory_is_left_out() {
+        let mut run = example();
+        run.stats = Ok(Box::new(Stats { rss: 4096, peak_rss: 4096, ..Stats::zero() }));
+        run.others = vec![Stats { pid: 1, peak_rss: 4096, ..Stats::zero() }];
+        assert!(!text(&run).contains("resident"), "{}", text(&run));
     }
 
     #[test]

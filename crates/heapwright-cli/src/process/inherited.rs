@@ -1,10 +1,13 @@
-//! Signals that were ignored when this command was started.
+//! Signals that were ignored, and standard streams that were closed, when this command was started.
 //!
 //! An ignored signal stays ignored across `exec`; `nohup` depends on that. Three signals would not
 //! reach the program as they reached this command. Rust's runtime ignores SIGPIPE before `main`,
 //! and its `Command` restores the default. This command ignores SIGXFSZ, so that a file at its size
 //! limit causes an error, not a signal. Both dispositions are recorded before `main`. SIGCHLD's is
 //! recorded before [`super::watch`] sets the default. The child restores all three.
+//!
+//! Rust's runtime opens /dev/null in place of a closed standard stream. This command does so first,
+//! with a descriptor that `exec` closes again.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -25,6 +28,22 @@ extern "C" fn remember() {
     PIPE_WAS_IGNORED.store(is_ignored(libc::SIGPIPE), Ordering::Relaxed);
     SIZE_WAS_IGNORED.store(is_ignored(libc::SIGXFSZ), Ordering::Relaxed);
     super::signals::ignore(libc::SIGXFSZ);
+    open_streams();
+}
+
+/// Opens /dev/null in place of each closed standard stream, until `exec`.
+fn open_streams() {
+    loop {
+        // SAFETY: the name is a string. The call returns the lowest free descriptor.
+        let fd = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
+        if fd > libc::STDERR_FILENO {
+            // SAFETY: the descriptor is new, and nothing else owns it.
+            unsafe { libc::close(fd) };
+        }
+        if !(0..=libc::STDERR_FILENO).contains(&fd) {
+            return;
+        }
+    }
 }
 
 fn is_ignored(signal: i32) -> bool {

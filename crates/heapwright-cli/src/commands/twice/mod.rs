@@ -31,6 +31,7 @@ use crate::process::{self, Outcome, orphans};
 use crate::report;
 use crate::report::model::{Report, Wanted};
 use crate::statistics::Folder;
+use crate::wrong::wrong;
 use anyhow::{Context, bail};
 use compare::{Run, differences, found};
 use heapwright_record::debug::FindingKind;
@@ -101,6 +102,11 @@ impl Compared {
 
 /// Runs the program as often as necessary. The inner error says why the program cannot be run.
 pub(super) fn run(asked: &Asked<'_>) -> anyhow::Result<io::Result<(End, Compared)>> {
+    // A file that does not exist yet may be the program's.
+    let is_other = |file: &&PathBuf| fs::metadata(file).is_ok_and(|about| !about.is_file());
+    if let Some(file) = asked.files.iter().find(is_other) {
+        return Err(wrong(format!("--compare {}: this is not a regular file", file.display())));
+    }
     // Only this user may read the program's output. Processes of other users may write records.
     let (folder, compared) = (Folder::new()?, Folder::for_records()?);
     let mut twice = Twice {

@@ -5,10 +5,13 @@
 //! program runs. So a mistake costs no run, and a listening reader sees the connection.
 
 use super::refused;
+use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum To {
@@ -46,7 +49,9 @@ impl Target {
         let stream: Box<dyn Write> = match to {
             To::File(name) if to.is_for_each() => {
                 // A wrong name fails now, before the program runs.
-                expanded(name, 0, 0)?;
+                let path = expanded(name, 0, 0)?;
+                test_folder(Path::new(&path))
+                    .map_err(|error| refused(&format!("cannot write {name}: {error}")))?;
                 return Ok(Self::Each(name.clone()));
             }
             To::File(name) => {
@@ -95,6 +100,17 @@ impl Target {
             }
         }
         Ok(())
+    }
+}
+
+/// Tests whether this user may make a file in the folder of `path`.
+fn test_folder(path: &Path) -> io::Result<()> {
+    let folder = CString::new(path.with_file_name(".").into_os_string().into_vec())?;
+    let how = libc::W_OK | libc::X_OK;
+    // SAFETY: the name ends in NUL.
+    match unsafe { libc::faccessat(libc::AT_FDCWD, folder.as_ptr(), how, libc::AT_EACCESS) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
