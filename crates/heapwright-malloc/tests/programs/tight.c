@@ -91,13 +91,16 @@ static size_t fill_with(size_t size, char **places)
         places[total / size * 9 % 64] = (char *)((uintptr_t)block & -65536);
     }
     CHECK(errno == ENOMEM && last != NULL);
-    /* What one block gives back is enough for another one, if slots are used again. */
+    /* What a few blocks give back is enough for another one, if slots are used again. */
     const char *options = getenv("HEAPWRIGHT");
     if (options == NULL || strcmp(options, "mode=debug") != 0) {
-        void **before = *last;
-        free(last);
-        CHECK((last = malloc(size)) != NULL);
-        *last = before;
+        for (int n = 0; n < 8; n++) {
+            block = last;
+            last = *block;
+            free(block);
+        }
+        CHECK((block = malloc(size)) != NULL);
+        free(block);
     }
     while ((block = last) != NULL) {
         last = *block;
