@@ -165,7 +165,9 @@ fn a_child_keeps_the_mutators_that_belong_to_no_thread() {
         },
     );
     // SAFETY: no object is in use.
-    unsafe { (free.detach(), own.detach()) };
+    unsafe { free.detach() };
+    // SAFETY: no object is in use.
+    unsafe { own.detach() };
 }
 
 #[test]

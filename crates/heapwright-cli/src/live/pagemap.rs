@@ -113,7 +113,7 @@ mod tests {
         // SAFETY: a new mapping replaces nothing. No one uses it, so its pages may be guards.
         let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, kind, -1, 0) };
         const MADV_GUARD_INSTALL: i32 = 102;
-        // SAFETY: as above. An older kernel refuses.
+        // SAFETY: the mapping is new, and no one uses it. (An older kernel refuses.)
         unsafe { libc::madvise(at, bytes, MADV_GUARD_INSTALL) };
         let guards =
             Facts { window_at: at.addr() as u64, window_used: bytes as u64, ..Facts::default() };

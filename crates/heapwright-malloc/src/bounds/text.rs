@@ -242,8 +242,10 @@ fn keep_within(n: usize, limit: usize) {
     }
     let fail = weak!("__chk_fail");
     if !fail.is_null() {
-        // SAFETY: `__chk_fail` has this type in glibc, and no preconditions.
-        unsafe { transmute::<*mut c_void, unsafe extern "C" fn() -> !>(fail)() }
+        // SAFETY: `__chk_fail` has this type in glibc.
+        let fail = unsafe { transmute::<*mut c_void, unsafe extern "C" fn() -> !>(fail) };
+        // SAFETY: no preconditions.
+        unsafe { fail() }
     }
     // SAFETY: no preconditions.
     unsafe { libc::abort() }
