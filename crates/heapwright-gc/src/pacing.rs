@@ -73,10 +73,14 @@ impl Pacing {
         room: Option<usize>,
     ) {
         let goal = target.goal(live.known, mutators, room);
-        self.live.set(live.all);
         self.goal.set(goal);
         let least = if live.minor { (goal - live.known) / growth::LEAST_OF_ALLOWANCE } else { 0 };
         self.allowance.set(goal.saturating_sub(live.all).max(least));
+    }
+
+    /// Notes how many bytes a cycle found live. Only the thread that ends the cycle calls this.
+    pub(super) fn note_live(&self, live: usize) {
+        self.live.set(live);
     }
 
     pub(super) fn live(&self) -> usize {
@@ -271,6 +275,7 @@ mod tests {
         let allocated = pacing.end_allocating();
         let live = pacing.estimate_live(100, allocated);
         assert_eq!((allocated, live, pacing.used()), (300, 133, 0));
+        pacing.note_live(live);
         pacing.set_goal(&TARGET, Live { all: live, known: live, minor: false }, 1, None);
         assert_eq!((pacing.goal(), pacing.allowance(), pacing.live_slots()), (266, 133, 100));
         // Freed bytes belonged to dead objects, and are not subtracted from those added since.

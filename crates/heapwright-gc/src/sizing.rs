@@ -38,6 +38,8 @@ pub(super) struct Sizing {
     balance: Num,
     /// Bytes that may be allocated until the next collection ends, plus 1. 0: the factor decides.
     room: Num,
+    /// Live bytes without garbage that may be old: the goal is a multiple of these.
+    pub(super) known: Num,
     /// The time of the last measurement. `swept`: nanoseconds of sweeping until then.
     ended: Num,
     swept: Num,
@@ -105,7 +107,7 @@ impl Sizing {
 
     pub(super) fn end(&self) {
         self.choose(None, core::ptr::null_mut());
-        clear!(self: balance room ended swept marking allocated marked collector mutator);
+        clear!(self: balance room known ended swept marking allocated marked collector mutator);
     }
 
     pub(super) fn each_lock(&self, with: With<'_>) {

@@ -375,3 +375,31 @@ fn a_finalizer_may_allocate_and_collect() {
     assert_eq!(context.1.load(Ordering::Relaxed), count);
     leave(mutator);
 }
+
+#[test]
+fn a_new_target_leaves_the_live_bytes_as_they_are() {
+    let (heap, mutator) = attached(Options::new(), Runtime::new());
+    let cell = root(&mutator, core::ptr::null_mut());
+    // To count the mutators takes a while.
+    let others: Vec<_> = (0..30).map(|_| heap.attach_away().unwrap()).collect();
+    let (done, mut wrong) = (AtomicBool::new(false), 0);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                heap.set_target(0, 0, 0);
+            }
+        });
+        for n in 0..if cfg!(miri) { 4 } else { 2_000 } {
+            let large = n % 2 == 0;
+            let object = alloc(&mutator, if large { 200_000 } else { 16 }, LEAF);
+            // SAFETY: the root's cell.
+            unsafe { cell.write(object) };
+            collect(&mutator);
+            wrong += usize::from((heap.statistics().live_bytes >= 200_000) != large);
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(wrong, 0);
+    others.into_iter().for_each(leave);
+    leave_root(mutator, cell);
+}
