@@ -139,11 +139,15 @@ impl Pacing {
         self.with_external(pages) <= limit
     }
 
-    /// Notes how many bytes the pages have, and the peak. A thread that changes the pages holds the
-    /// lock of the page lists.
+    /// Notes how many bytes the pages have, and the peak. The caller holds the lock of the page
+    /// lists.
     pub(super) fn note_pages(&self, pages: usize) {
         self.pages.set(pages);
-        self.peak.set(self.peak.get().max(self.with_external(pages)));
+        self.raise_peak();
+    }
+
+    fn raise_peak(&self) {
+        self.peak.raise_shared(self.with_external(self.pages.get()));
     }
 
     /// Adds `bytes` allocated bytes. Any thread may call this.
@@ -161,7 +165,7 @@ impl Pacing {
         self.external.add_shared(bytes.cast_unsigned());
         if bytes > 0 {
             self.external_added.add_shared(bytes.unsigned_abs());
-            self.note_pages(self.pages.get());
+            self.raise_peak();
         } else if self.freeing.get() == 0 {
             self.external_added.sub_shared(bytes.unsigned_abs());
         }
@@ -260,6 +264,8 @@ impl Pacing {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
     use super::*;
 
     const TARGET: Target = Target { factor: 200, least: 0, most: usize::MAX, incremental: false };
@@ -305,5 +311,28 @@ mod tests {
         pacing.add_external(100);
         assert!(!pacing.is_below(usize::MAX, 1000));
         assert!(!pacing.admits(usize::MAX, 1000, usize::MAX - 1));
+    }
+
+    #[test]
+    fn the_peak_has_all_pages_while_other_threads_report_external_bytes() {
+        const PAGES: usize = if cfg!(miri) { 50 } else { 1_000_000 };
+        // SAFETY: zero has no accounts.
+        let pacing: Pacing = unsafe { core::mem::zeroed() };
+        std::thread::scope(|scope| {
+            let pages = scope.spawn(|| {
+                while pacing.peak() == 0 {
+                    std::thread::yield_now();
+                }
+                for pages in 1..=PAGES {
+                    pacing.note_pages(pages);
+                    assert_eq!(pacing.pages.get(), pages);
+                    assert!((pages..=pages + 1).contains(&pacing.peak()));
+                }
+            });
+            while !pages.is_finished() {
+                pacing.add_external(1);
+                pacing.add_external(-1);
+            }
+        });
     }
 }
