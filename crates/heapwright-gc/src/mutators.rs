@@ -55,14 +55,12 @@ impl Heap {
 
     /// Sets the goal by the present target, and changes no count of live bytes.
     fn set_goal_again(&self) {
-        let mut mutators = 0;
-        self.each_mutator(|_| mutators += 1);
         let Space { pacing, sizing, lists, .. } = &self.space;
         // The lock orders all callers. The last of them sees the newest counts and target.
         let _lists = lists.lock();
         let minor = self.trace.generations.is_minor();
         let live = Live { all: pacing.live(), known: sizing.known.get(), minor };
-        pacing.set_goal(&self.space.target(), live, mutators, sizing.room());
+        pacing.set_goal(&self.space.target(), live, sizing.mutators.get(), sizing.room());
     }
 
     /// Sets the goal anew when the sweep is over: then the live external bytes are known.

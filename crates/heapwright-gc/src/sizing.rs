@@ -40,6 +40,8 @@ pub(super) struct Sizing {
     room: Num,
     /// Live bytes without garbage that may be old: the goal is a multiple of these.
     pub(super) known: Num,
+    /// The number of mutators: each gets at least `least` bytes. Any thread may change it.
+    pub(super) mutators: Num,
     /// The time of the last measurement. `swept`: nanoseconds of sweeping until then.
     ended: Num,
     swept: Num,
@@ -107,7 +109,7 @@ impl Sizing {
 
     pub(super) fn end(&self) {
         self.choose(None, core::ptr::null_mut());
-        clear!(self: balance room known ended swept marking allocated marked collector mutator);
+        clear!(self: balance room known mutators ended swept marking allocated marked collector mutator);
     }
 
     pub(super) fn each_lock(&self, with: With<'_>) {
@@ -152,12 +154,14 @@ impl Sizing {
             sums.iter().for_each(|sum| sum.set(sum.get() / 2));
         }
         let Some(policy) = policy else { return };
+        // After a minor collection, old garbage gets no allowance.
+        let known = if minor { self.known.get().min(live) } else { live };
         let outcome = Outcome {
             size: size_of::<Outcome>(),
             live_bytes: live,
             allocated_bytes: allocated,
             marked_bytes: marked,
-            goal_bytes: target.goal(live, 1, self.room()),
+            goal_bytes: target.goal(known, self.mutators.get(), self.room()),
             collector_ns: collector as u64,
             mutator_ns: mutator as u64,
             cycles: cycle as u64,
