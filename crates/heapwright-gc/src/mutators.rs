@@ -60,7 +60,7 @@ impl Heap {
         let _lists = lists.lock();
         let minor = self.trace.generations.is_minor();
         let live = Live { all: pacing.live(), known: sizing.known.get(), minor };
-        pacing.set_goal(&self.space.target(), live, sizing.mutators.get(), sizing.room());
+        pacing.set_goal(&self.space.target(), live, sizing.mutators.get(), sizing.rule());
     }
 
     /// Sets the goal anew when the sweep is over: then the live external bytes are known.

@@ -22,7 +22,7 @@
 //! `payment` has the payments of an allocation (a share of the sweep, a step).
 
 use super::cell::{Num, clear};
-use super::growth::{self, Target};
+use super::growth::{self, Rule, Target};
 use super::overhead::Overhead;
 
 /// The accounts of one heap, in bytes. All zero at first.
@@ -65,14 +65,8 @@ pub(super) struct Live {
 
 impl Pacing {
     /// Decides how much may be allocated before the next cycle ends. Old garbage gets no allowance.
-    pub(super) fn set_goal(
-        &self,
-        target: &Target,
-        live: Live,
-        mutators: usize,
-        room: Option<usize>,
-    ) {
-        let goal = target.goal(live.known, mutators, room);
+    pub(super) fn set_goal(&self, target: &Target, live: Live, mutators: usize, rule: Rule) {
+        let goal = target.goal(live.known, mutators, rule);
         self.goal.set(goal);
         let least = if live.minor { (goal - live.known) / growth::LEAST_OF_ALLOWANCE } else { 0 };
         self.allowance.set(goal.saturating_sub(live.all).max(least));
@@ -282,7 +276,7 @@ mod tests {
         let live = pacing.estimate_live(100, allocated);
         assert_eq!((allocated, live, pacing.used()), (300, 133, 0));
         pacing.note_live(live);
-        pacing.set_goal(&TARGET, Live { all: live, known: live, minor: false }, 1, None);
+        pacing.set_goal(&TARGET, Live { all: live, known: live, minor: false }, 1, Rule::Factor);
         assert_eq!((pacing.goal(), pacing.allowance(), pacing.live_slots()), (266, 133, 100));
         // Freed bytes belonged to dead objects, and are not subtracted from those added since.
         pacing.add_external(10);

@@ -25,7 +25,7 @@ use heapwright_substrate::sync::Lock;
 
 pub use super::abi::GcOutcome as Outcome;
 use super::cell::{Num, clear};
-use super::growth::Target;
+use super::growth::{Rule, Target};
 use super::locks::With;
 
 /// The runtime's policy, called after a collection. Returns how many live and garbage bytes there
@@ -36,8 +36,10 @@ pub(super) struct Sizing {
     policy: Lock<Asked>,
     /// The parameter of the square-root rule. 0: the factor decides.
     balance: Num,
-    /// Bytes that may be allocated until the next collection ends, plus 1. 0: the factor decides.
+    /// Bytes of room by the square-root rule, plus 1. 0: the factor decides.
     room: Num,
+    /// The policy's last answer. 0: the heap's own rule decides.
+    chosen: Num,
     /// Live bytes without garbage that may be old: the goal is a multiple of these.
     pub(super) known: Num,
     /// The number of mutators: each gets at least `least` bytes. Any thread may change it.
@@ -87,8 +89,9 @@ impl Sizing {
     }
 
     pub(super) fn choose(&self, policy: Option<Policy>, context: *mut c_void) {
-        *self.policy.lock() = Asked(policy, context);
-        self.room.set(0);
+        let mut asked = self.policy.lock();
+        *asked = Asked(policy, context);
+        self.chosen.set(0);
     }
 
     /// From now on, sizes the heap by the square-root rule, or by the factor if `bytes` is 0.
@@ -97,9 +100,17 @@ impl Sizing {
         self.room.set(0);
     }
 
-    /// Bytes that may be allocated until the next collection ends. `None`: the factor decides.
-    pub(super) fn room(&self) -> Option<usize> {
-        self.room.get().checked_sub(1)
+    /// Returns the rule that decides how far the heap may grow.
+    pub(super) fn rule(&self) -> Rule {
+        match self.chosen.get() {
+            0 => self.own_rule(),
+            bytes => Rule::Bytes(bytes),
+        }
+    }
+
+    /// Returns the rule that decides if the policy does not.
+    fn own_rule(&self) -> Rule {
+        self.room.get().checked_sub(1).map_or(Rule::Factor, Rule::Room)
     }
 
     /// Notes that a step of marking has ended, which took `cpu` nanoseconds.
@@ -109,7 +120,7 @@ impl Sizing {
 
     pub(super) fn end(&self) {
         self.choose(None, core::ptr::null_mut());
-        clear!(self: balance room known mutators ended swept marking allocated marked collector mutator);
+        clear!(self: balance room chosen known mutators ended swept marking allocated marked collector mutator);
     }
 
     pub(super) fn each_lock(&self, with: With<'_>) {
@@ -161,18 +172,14 @@ impl Sizing {
             live_bytes: live,
             allocated_bytes: allocated,
             marked_bytes: marked,
-            goal_bytes: target.goal(known, self.mutators.get(), self.room()),
+            goal_bytes: target.goal(known, self.mutators.get(), self.own_rule()),
             collector_ns: collector as u64,
             mutator_ns: mutator as u64,
             cycles: cycle as u64,
             minor,
         };
         // SAFETY: the runtime promised a valid policy and context.
-        let goal = unsafe { policy(&raw const outcome, context) };
-        let chosen = if goal == 0 { 0 } else { 1 + goal.saturating_sub(live) };
-        if goal != 0 || self.balance.get() == 0 {
-            self.room.set(chosen);
-        }
+        self.chosen.set(unsafe { policy(&raw const outcome, context) });
     }
 }
 

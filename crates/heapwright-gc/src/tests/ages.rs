@@ -266,6 +266,16 @@ fn a_policy_is_told_what_the_heap_would_do_without_it() {
             let told = outcomes.lock().unwrap().0.last().unwrap().goal_bytes;
             assert_eq!(told, heap.statistics().goal_bytes as usize);
         }
+        // The answer is in force after minor collections, and the heap's own rule does not know it.
+        outcomes.lock().unwrap().1 = 100 << 20;
+        for n in 0..3 {
+            let next = node(&mutator, n, 8_000);
+            references(next).write(*kept);
+            *kept = next;
+            assert!(mutator.collect_young());
+            assert_eq!(heap.statistics().goal_bytes, 100 << 20);
+            assert!(outcomes.lock().unwrap().0.last().unwrap().goal_bytes < 2 << 20);
+        }
         mutator.resume_majors();
         mutator.free_root(kept);
     }
