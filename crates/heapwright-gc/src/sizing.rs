@@ -96,7 +96,11 @@ impl Sizing {
 
     /// From now on, sizes the heap by the square-root rule, or by the factor if `bytes` is 0.
     pub(super) fn balance(&self, bytes: usize) {
-        self.balance.set(bytes);
+        // Locked, so no thread adds to the sums.
+        let _asked = self.policy.lock();
+        if self.balance.replace(bytes) == 0 {
+            clear!(self: allocated marked collector mutator);
+        }
         self.room.set(0);
     }
 
@@ -120,7 +124,8 @@ impl Sizing {
 
     pub(super) fn end(&self) {
         self.choose(None, core::ptr::null_mut());
-        clear!(self: balance room chosen known mutators ended swept marking allocated marked collector mutator);
+        self.balance(0);
+        clear!(self: known mutators ended swept marking);
     }
 
     pub(super) fn each_lock(&self, with: With<'_>) {
@@ -146,9 +151,6 @@ impl Sizing {
         // Locked during the call, so the old policy no longer runs when `choose` returns.
         let asked = self.policy.lock();
         let Asked(policy, context) = *asked;
-        if policy.is_none() && self.balance.get() == 0 {
-            return;
-        }
         let now = os::now_ns() as usize;
         // The next sum begins negative, because `end_step` will add the whole step to it.
         let marking = self.marking.replace(step.wrapping_neg()).wrapping_add(step);
@@ -156,12 +158,12 @@ impl Sizing {
         let mutator = now.saturating_sub(self.ended.replace(now)).saturating_sub(collector);
         let latest = [allocated, marked, collector, mutator];
         let sums = [&self.allocated, &self.marked, &self.collector, &self.mutator];
-        for (sum, more) in sums.iter().zip(latest) {
-            sum.add(more);
+        let balance = self.balance.get();
+        if balance != 0 {
+            sums.iter().zip(latest).for_each(|(sum, more)| sum.add(more));
         }
-        if !minor && self.balance.get() != 0 {
-            let values = sums.map(Num::get);
-            self.room.set(room(live, self.balance.get(), values).saturating_add(1));
+        if balance != 0 && !minor {
+            self.room.set(room(live, balance, sums.map(Num::get)).saturating_add(1));
             sums.iter().for_each(|sum| sum.set(sum.get() / 2));
         }
         let Some(policy) = policy else { return };
@@ -186,6 +188,42 @@ impl Sizing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_outcome_tells_of_the_last_collection_alone() {
+        unsafe extern "C" fn keep(outcome: *const Outcome, context: *mut c_void) -> usize {
+            // SAFETY: the library passes a valid outcome. The context is the test's.
+            unsafe { *context.cast::<Outcome>() = *outcome };
+            0
+        }
+        // SAFETY: zero has no accounts.
+        let sizing: Sizing = unsafe { core::mem::zeroed() };
+        let target = sizing.target(false);
+        let mut told = Outcome::default();
+        let mut measured = Measured {
+            live: 10,
+            allocated: 100,
+            marked: 10,
+            step: 0,
+            swept: 5_000_000_000,
+            cycle: 1,
+            minor: false,
+        };
+        // So far the heap has marked and swept for some seconds, since the clock began.
+        sizing.end_step(3_000_000_000);
+        sizing.size(&target, &measured);
+        sizing.choose(Some(keep), (&raw mut told).cast());
+        measured.swept += 7;
+        sizing.end_step(20);
+        sizing.size(&target, &measured);
+        assert_eq!(told.collector_ns, 27);
+        assert!(told.mutator_ns < 1_000_000_000);
+        // The square-root rule begins with a collection of its own, too.
+        sizing.balance(1 << 20);
+        assert_eq!([&sizing.allocated, &sizing.collector].map(Num::get), [0, 0]);
+        sizing.size(&target, &measured);
+        assert_eq!(sizing.allocated.get(), 50);
+    }
 
     #[test]
     fn room_is_the_root_of_what_lives_and_of_speeds() {
