@@ -80,6 +80,7 @@ impl Space {
         page.assign(wanted.page_list, wanted.slot, wanted.cycle);
         // The first to look at the object is the sweep of a later collection. By then it is whole.
         lists.add(&self.pages, page);
+        lists.claim(page);
         self.pacing.note_pages(lists.bytes());
         drop(lists);
         if wanted.zero {
@@ -118,6 +119,7 @@ impl Space {
         // Counts the page under the lock under which the limit was checked. Other threads check
         // while the object is being zeroed.
         lists.add(&self.pages, page);
+        lists.claim(page);
         self.pacing.note_pages(lists.bytes());
         drop(lists);
         if !run.zero {

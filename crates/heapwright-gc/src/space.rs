@@ -245,9 +245,9 @@ impl Space {
         };
         wanted.open(page, &run, 1);
         lists.add(&self.pages, page);
-        let pool = &mut lists.pool[wanted.page_list / KINDS];
-        pool.taken += 1;
-        let used_whole = pool.pages >= USED_WHOLE && wanted.slot <= TOUCHED_WHOLE;
+        lists.claim(page);
+        let used_whole =
+            lists.pool[page.pool()].pages >= USED_WHOLE && wanted.slot <= TOUCHED_WHOLE;
         self.pacing.note_pages(lists.bytes());
         drop(lists);
         if run.zero && used_whole {
@@ -264,7 +264,7 @@ impl Space {
         MAP.set_entries(page.unit.get(), 1, wanted.entry());
         page.assign(wanted.page_list, wanted.slot, wanted.cycle);
         lists.add(&self.pages, page);
-        lists.pool[wanted.page_list / KINDS].taken += 1;
+        lists.claim(page);
         Some(page)
     }
 
