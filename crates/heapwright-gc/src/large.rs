@@ -198,6 +198,7 @@ impl Space {
 
     pub(super) fn give_free_large(&self, lists: &mut PageLists) -> bool {
         let Some(page) = lists.free_large.take_any(&self.pages) else { return false };
+        self.pacing.note_pages(lists.bytes());
         Self::give_units(page);
         self.pages.give(page);
         true
@@ -211,7 +212,7 @@ impl Space {
                 break;
             }
             let Some(page) = lists.free_large.take_any(&self.pages) else { break };
-            self.purge(page);
+            self.purge(lists, page);
         }
     }
 }
