@@ -48,7 +48,8 @@ pub(super) struct Pacing {
     /// Bytes that mutators still have to mark for their allocations. `unswept`: pages to sweep.
     pub(super) debt: Num,
     pub(super) unswept: Num,
-    /// Bytes of pages, for threads without the lists' lock. `peak`: the most bytes, external ones included.
+    /// Bytes of pages, for threads without the lists' lock. `peak`: the most bytes ever, external
+    /// ones included.
     pages: Num,
     peak: Num,
     overhead: Overhead,

@@ -192,8 +192,10 @@ mod tests {
     #[test]
     fn the_first_outcome_tells_of_the_last_collection_alone() {
         unsafe extern "C" fn keep(outcome: *const Outcome, context: *mut c_void) -> usize {
-            // SAFETY: the library passes a valid outcome. The context is the test's.
-            unsafe { *context.cast::<Outcome>() = *outcome };
+            // SAFETY: the library passes a valid outcome.
+            let outcome = unsafe { outcome.read() };
+            // SAFETY: the context is the test's.
+            unsafe { context.cast::<Outcome>().write(outcome) };
             0
         }
         // SAFETY: zero has no accounts.
