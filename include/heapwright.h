@@ -1108,7 +1108,7 @@ typedef struct hw_gc_pool_statistics {
    */
   uint64_t live;
   /**
-   * Slots that were free when the last collection ended.
+   * Free slots, without those of pages that mutators took since the last collection.
    */
   uint64_t free_slots;
   /**

@@ -42,7 +42,7 @@ pub struct GcPoolStatistics {
     pub slots: u64,
     /// Objects that the last collection found live.
     pub live: u64,
-    /// Slots that were free when the last collection ended.
+    /// Free slots, without those of pages that mutators took since the last collection.
     pub free_slots: u64,
     /// Pages with free slots that no mutator has.
     pub available_pages: u64,

@@ -92,6 +92,7 @@ impl Mutator {
             // A missing pool's region is empty. Its slot size is 1: a size of 0 would always fit.
             region.slot.set(heap.space.sizes().slot(page_list / KINDS).max(1));
         }
+        heap.space.sizing.mutators.add_shared(1);
         // SAFETY: mutators are never freed.
         unsafe { heap.world.join(&me.handshake, &me.poll, ptr::from_ref(me).cast_mut().cast()) };
         // Takes over the barrier that a cycle under way announced when it began. `each` holds the
@@ -128,6 +129,7 @@ impl Heap {
         mutator.tracer.give_notes();
         mutator.tracer.give_counts();
         self.trace.handles.keep_balance(&mutator.handles);
+        self.space.sizing.mutators.sub_shared(1);
         mutator.clear();
     }
 }

@@ -64,6 +64,12 @@ impl Num {
         let _was = self.0.fetch_update(set, fetch, |now| Some(now.saturating_sub(less)));
     }
 
+    /// Raises the number to `least` if it is lower. Any number of threads may call this.
+    #[inline]
+    pub(crate) fn raise_shared(&self, least: usize) {
+        self.0.fetch_max(least, Ordering::Relaxed);
+    }
+
     /// Sets the number to 0 if it is `value`. Other threads may change it meanwhile.
     #[inline]
     pub(crate) fn clear_if(&self, value: usize) {

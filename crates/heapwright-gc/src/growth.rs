@@ -40,14 +40,26 @@ pub(super) struct Target {
     pub(super) incremental: bool,
 }
 
+/// What decides how far a heap may grow (see `sizing`).
+#[derive(Clone, Copy)]
+pub(super) enum Rule {
+    /// The live bytes times the factor.
+    Factor,
+    /// The live bytes and so many bytes.
+    Room(usize),
+    /// So many bytes in all.
+    Bytes(usize),
+}
+
 impl Target {
-    /// Returns how many live and garbage bytes there may be when the next cycle ends. These are the
-    /// live bytes times the factor, or plus `room` (see `sizing`). Each of the `mutators` gets at
-    /// least `least` bytes. So two mutators collect no more often on one heap than on two heaps.
-    pub(super) fn goal(&self, live: usize, mutators: usize, room: Option<usize>) -> usize {
-        let grown = match room {
-            Some(room) => live.saturating_add(room),
-            None => live.saturating_mul(self.factor) / 100,
+    /// Returns how many live and garbage bytes there may be when the next cycle ends. Each of the
+    /// `mutators` gets at least `least` bytes. So two mutators collect no more often on one heap
+    /// than on two heaps.
+    pub(super) fn goal(&self, live: usize, mutators: usize, rule: Rule) -> usize {
+        let grown = match rule {
+            Rule::Factor => live.saturating_mul(self.factor) / 100,
+            Rule::Room(room) => live.saturating_add(room),
+            Rule::Bytes(bytes) => bytes,
         };
         let least = self.least.saturating_mul(mutators.max(1));
         let goal = grown.max(live.saturating_add(least));
@@ -176,13 +188,18 @@ mod tests {
 
     #[test]
     fn the_goal_is_a_factor_of_what_is_live_within_bounds() {
-        assert_eq!(TARGET.goal(100 << 20, 1, None), 200 << 20);
-        assert_eq!(TARGET.goal(1 << 20, 1, None), 5 << 20);
-        assert_eq!(Target { most: 150 << 20, ..TARGET }.goal(100 << 20, 1, None), 150 << 20);
-        assert_eq!(Target { most: 50 << 20, ..TARGET }.goal(100 << 20, 1, None), 100 << 20);
-        assert!(TARGET.goal(usize::MAX / 2, 1, None) > usize::MAX / 2);
-        assert_eq!(TARGET.goal(100 << 20, 1, Some(10 << 20)), 110 << 20);
-        assert_eq!(TARGET.goal(100 << 20, 1, Some(0)), 104 << 20);
+        assert_eq!(TARGET.goal(100 << 20, 1, Rule::Factor), 200 << 20);
+        assert_eq!(TARGET.goal(1 << 20, 1, Rule::Factor), 5 << 20);
+        assert_eq!(
+            Target { most: 150 << 20, ..TARGET }.goal(100 << 20, 1, Rule::Factor),
+            150 << 20
+        );
+        assert_eq!(Target { most: 50 << 20, ..TARGET }.goal(100 << 20, 1, Rule::Factor), 100 << 20);
+        assert!(TARGET.goal(usize::MAX / 2, 1, Rule::Factor) > usize::MAX / 2);
+        assert_eq!(TARGET.goal(100 << 20, 1, Rule::Room(10 << 20)), 110 << 20);
+        assert_eq!(TARGET.goal(100 << 20, 1, Rule::Room(0)), 104 << 20);
+        assert_eq!(TARGET.goal(100 << 20, 1, Rule::Bytes(300 << 20)), 300 << 20);
+        assert_eq!(TARGET.goal(100 << 20, 2, Rule::Bytes(1)), 108 << 20);
     }
 
     #[test]

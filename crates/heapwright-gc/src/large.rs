@@ -80,6 +80,7 @@ impl Space {
         page.assign(wanted.page_list, wanted.slot, wanted.cycle);
         // The first to look at the object is the sweep of a later collection. By then it is whole.
         lists.add(&self.pages, page);
+        lists.claim(page);
         self.pacing.note_pages(lists.bytes());
         drop(lists);
         if wanted.zero {
@@ -118,6 +119,7 @@ impl Space {
         // Counts the page under the lock under which the limit was checked. Other threads check
         // while the object is being zeroed.
         lists.add(&self.pages, page);
+        lists.claim(page);
         self.pacing.note_pages(lists.bytes());
         drop(lists);
         if !run.zero {
@@ -196,6 +198,7 @@ impl Space {
 
     pub(super) fn give_free_large(&self, lists: &mut PageLists) -> bool {
         let Some(page) = lists.free_large.take_any(&self.pages) else { return false };
+        self.pacing.note_pages(lists.bytes());
         Self::give_units(page);
         self.pages.give(page);
         true
@@ -209,7 +212,7 @@ impl Space {
                 break;
             }
             let Some(page) = lists.free_large.take_any(&self.pages) else { break };
-            self.purge(page);
+            self.purge(lists, page);
         }
     }
 }

@@ -8,6 +8,7 @@ use super::heap::Heap;
 use super::mutator::Mutator;
 use super::pacing::Live;
 use super::phase::MOVING;
+use super::space::Space;
 
 impl Heap {
     /// Calls `with` for each mutator. No mutator comes or goes meanwhile.
@@ -47,11 +48,19 @@ impl Heap {
 
     /// Decides how much may be allocated before the next cycle ends, if `live` bytes live.
     pub(super) fn set_goal(&self, live: usize) {
-        let mut mutators = 0;
-        self.each_mutator(|_| mutators += 1);
-        let known = self.trace.generations.known_live(live);
-        let live = Live { all: live, known, minor: self.trace.generations.is_minor() };
-        self.space.pacing.set_goal(&self.space.target(), live, mutators, self.space.sizing.room());
+        self.space.pacing.note_live(live);
+        self.space.sizing.known.set(self.trace.generations.known_live(live));
+        self.set_goal_again();
+    }
+
+    /// Sets the goal by the present target, and changes no count of live bytes.
+    fn set_goal_again(&self) {
+        let Space { pacing, sizing, lists, .. } = &self.space;
+        // The lock orders all callers. The last of them sees the newest counts and target.
+        let _lists = lists.lock();
+        let minor = self.trace.generations.is_minor();
+        let live = Live { all: pacing.live(), known: sizing.known.get(), minor };
+        pacing.set_goal(&self.space.target(), live, sizing.mutators.get(), sizing.rule());
     }
 
     /// Sets the goal anew when the sweep is over: then the live external bytes are known.
@@ -62,6 +71,6 @@ impl Heap {
     /// Changes the factor and limits of the heap's memory, and its goal. Any thread may call this.
     pub(super) fn set_target(&self, factor: usize, least: usize, most: usize) {
         self.space.sizing.set_target(factor, least, most);
-        self.set_goal(self.space.pacing.live());
+        self.set_goal_again();
     }
 }

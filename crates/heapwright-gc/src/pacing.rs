@@ -22,7 +22,7 @@
 //! `payment` has the payments of an allocation (a share of the sweep, a step).
 
 use super::cell::{Num, clear};
-use super::growth::{self, Target};
+use super::growth::{self, Rule, Target};
 use super::overhead::Overhead;
 
 /// The accounts of one heap, in bytes. All zero at first.
@@ -48,7 +48,8 @@ pub(super) struct Pacing {
     /// Bytes that mutators still have to mark for their allocations. `unswept`: pages to sweep.
     pub(super) debt: Num,
     pub(super) unswept: Num,
-    /// Bytes of pages, when a page was last taken. `peak`: the most bytes, external ones included.
+    /// Bytes of pages, for threads without the lists' lock. `peak`: the most bytes ever, external
+    /// ones included.
     pages: Num,
     peak: Num,
     overhead: Overhead,
@@ -65,18 +66,16 @@ pub(super) struct Live {
 
 impl Pacing {
     /// Decides how much may be allocated before the next cycle ends. Old garbage gets no allowance.
-    pub(super) fn set_goal(
-        &self,
-        target: &Target,
-        live: Live,
-        mutators: usize,
-        room: Option<usize>,
-    ) {
-        let goal = target.goal(live.known, mutators, room);
-        self.live.set(live.all);
+    pub(super) fn set_goal(&self, target: &Target, live: Live, mutators: usize, rule: Rule) {
+        let goal = target.goal(live.known, mutators, rule);
         self.goal.set(goal);
         let least = if live.minor { (goal - live.known) / growth::LEAST_OF_ALLOWANCE } else { 0 };
         self.allowance.set(goal.saturating_sub(live.all).max(least));
+    }
+
+    /// Notes how many bytes a cycle found live. Only the thread that ends the cycle calls this.
+    pub(super) fn note_live(&self, live: usize) {
+        self.live.set(live);
     }
 
     pub(super) fn live(&self) -> usize {
@@ -135,11 +134,15 @@ impl Pacing {
         self.with_external(pages) <= limit
     }
 
-    /// Notes how many bytes the pages have, and the peak. A thread that changes the pages holds the
-    /// lock of the page lists.
+    /// Notes how many bytes the pages have, and the peak. The caller holds the lock of the page
+    /// lists.
     pub(super) fn note_pages(&self, pages: usize) {
         self.pages.set(pages);
-        self.peak.set(self.peak.get().max(self.with_external(pages)));
+        self.raise_peak();
+    }
+
+    fn raise_peak(&self) {
+        self.peak.raise_shared(self.with_external(self.pages.get()));
     }
 
     /// Adds `bytes` allocated bytes. Any thread may call this.
@@ -157,7 +160,7 @@ impl Pacing {
         self.external.add_shared(bytes.cast_unsigned());
         if bytes > 0 {
             self.external_added.add_shared(bytes.unsigned_abs());
-            self.note_pages(self.pages.get());
+            self.raise_peak();
         } else if self.freeing.get() == 0 {
             self.external_added.sub_shared(bytes.unsigned_abs());
         }
@@ -256,6 +259,8 @@ impl Pacing {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
     use super::*;
 
     const TARGET: Target = Target { factor: 200, least: 0, most: usize::MAX, incremental: false };
@@ -271,7 +276,8 @@ mod tests {
         let allocated = pacing.end_allocating();
         let live = pacing.estimate_live(100, allocated);
         assert_eq!((allocated, live, pacing.used()), (300, 133, 0));
-        pacing.set_goal(&TARGET, Live { all: live, known: live, minor: false }, 1, None);
+        pacing.note_live(live);
+        pacing.set_goal(&TARGET, Live { all: live, known: live, minor: false }, 1, Rule::Factor);
         assert_eq!((pacing.goal(), pacing.allowance(), pacing.live_slots()), (266, 133, 100));
         // Freed bytes belonged to dead objects, and are not subtracted from those added since.
         pacing.add_external(10);
@@ -300,5 +306,28 @@ mod tests {
         pacing.add_external(100);
         assert!(!pacing.is_below(usize::MAX, 1000));
         assert!(!pacing.admits(usize::MAX, 1000, usize::MAX - 1));
+    }
+
+    #[test]
+    fn the_peak_has_all_pages_while_other_threads_report_external_bytes() {
+        const PAGES: usize = if cfg!(miri) { 50 } else { 1_000_000 };
+        // SAFETY: zero has no accounts.
+        let pacing: Pacing = unsafe { core::mem::zeroed() };
+        std::thread::scope(|scope| {
+            let pages = scope.spawn(|| {
+                while pacing.peak() == 0 {
+                    std::thread::yield_now();
+                }
+                for pages in 1..=PAGES {
+                    pacing.note_pages(pages);
+                    assert_eq!(pacing.pages.get(), pages);
+                    assert!((pages..=pages + 1).contains(&pacing.peak()));
+                }
+            });
+            while !pages.is_finished() {
+                pacing.add_external(1);
+                pacing.add_external(-1);
+            }
+        });
     }
 }

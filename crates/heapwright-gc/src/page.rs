@@ -215,6 +215,11 @@ impl Page {
         if self.is_large() { 1 } else { UNIT / self.slot.get().max(1) }
     }
 
+    /// Returns how many slots had no object when `live` was last set.
+    pub(super) fn free_slots(&self) -> isize {
+        (self.slots() - self.live.get()).cast_signed()
+    }
+
     pub(super) fn words(&self) -> Words {
         Words::of(self.slot.get())
     }

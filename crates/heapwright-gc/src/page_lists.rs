@@ -46,6 +46,9 @@ pub(super) struct Pool {
     /// Pages that mutators took since marking last ended. `taken_before`: in the cycle before.
     pub(super) taken: usize,
     taken_before: usize,
+    /// Free slots of these pages when they were taken. Objects that were moved elsewhere are
+    /// subtracted, because they still count in `live`.
+    pub(super) claimed: isize,
     /// Pages that the pool may take beyond the goal.
     pub(super) granted: usize,
     /// Pages that the pool has ever taken as a grant. `borrowed`: pages ever taken on credit.
@@ -97,6 +100,7 @@ impl PageLists {
             freed: 0,
             taken: 0,
             taken_before: 0,
+            claimed: 0,
             granted: 0,
             grown: 0,
             borrowed: 0,
@@ -196,8 +200,21 @@ impl PageLists {
         let page = pages.get(self.page_list[page_list].available)?;
         self.page_list[page_list].available = page.next_available.get();
         self.pool[page_list / KINDS].available -= 1;
-        self.pool[page_list / KINDS].taken += 1;
+        self.claim(page);
         Some(page)
+    }
+
+    /// Counts a page that a mutator takes, and its free slots.
+    pub(super) fn claim(&mut self, page: &Page) {
+        let pool = &mut self.pool[page.pool()];
+        pool.taken += 1;
+        pool.claimed += page.free_slots();
+    }
+
+    /// Puts a claimed page back among those that are available.
+    pub(super) fn unclaim(&mut self, page: &Page) {
+        self.pool[page.pool()].claimed -= page.free_slots();
+        self.put_available(page);
     }
 
     pub(super) fn put_available(&mut self, page: &Page) {
@@ -322,6 +339,7 @@ impl PageLists {
             pool.free = 0;
             pool.freed = 0;
             pool.taken_before = core::mem::take(&mut pool.taken);
+            pool.claimed = 0;
             pool.granted = 0;
             pool.live = live.iter().sum();
             self.unswept += pool.pages;

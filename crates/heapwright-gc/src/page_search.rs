@@ -88,7 +88,7 @@ impl Mutator {
             lists = heap.space.lists.lock();
             lists.note_swept(page, found, heap.space.pacing.allowance());
             if found.live < page.slots() {
-                lists.pool[page_list / KINDS].taken += 1;
+                lists.claim(page);
                 return Some(page);
             }
         }

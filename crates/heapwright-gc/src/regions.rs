@@ -161,7 +161,7 @@ impl Mutator {
         self.heap().moving.note_used(&self.heap().space, page);
         if available && page.next_free(next, 0).is_some() {
             self.heap().space.note_released(page, next);
-            self.heap().space.lists.lock().put_available(page);
+            self.heap().space.lists.lock().unclaim(page);
         }
         self.close_region(page_list);
     }

@@ -25,7 +25,7 @@ use heapwright_substrate::sync::Lock;
 
 pub use super::abi::GcOutcome as Outcome;
 use super::cell::{Num, clear};
-use super::growth::Target;
+use super::growth::{Rule, Target};
 use super::locks::With;
 
 /// The runtime's policy, called after a collection. Returns how many live and garbage bytes there
@@ -36,8 +36,14 @@ pub(super) struct Sizing {
     policy: Lock<Asked>,
     /// The parameter of the square-root rule. 0: the factor decides.
     balance: Num,
-    /// Bytes that may be allocated until the next collection ends, plus 1. 0: the factor decides.
+    /// Bytes of room by the square-root rule, plus 1. 0: the factor decides.
     room: Num,
+    /// The policy's last answer. 0: the heap's own rule decides.
+    chosen: Num,
+    /// Live bytes without garbage that may be old: the goal is a multiple of these.
+    pub(super) known: Num,
+    /// The number of mutators: each gets at least `least` bytes. Any thread may change it.
+    pub(super) mutators: Num,
     /// The time of the last measurement. `swept`: nanoseconds of sweeping until then.
     ended: Num,
     swept: Num,
@@ -83,19 +89,32 @@ impl Sizing {
     }
 
     pub(super) fn choose(&self, policy: Option<Policy>, context: *mut c_void) {
-        *self.policy.lock() = Asked(policy, context);
-        self.room.set(0);
+        let mut asked = self.policy.lock();
+        *asked = Asked(policy, context);
+        self.chosen.set(0);
     }
 
     /// From now on, sizes the heap by the square-root rule, or by the factor if `bytes` is 0.
     pub(super) fn balance(&self, bytes: usize) {
-        self.balance.set(bytes);
+        // Locked, so no thread adds to the sums.
+        let _asked = self.policy.lock();
+        if self.balance.replace(bytes) == 0 {
+            clear!(self: allocated marked collector mutator);
+        }
         self.room.set(0);
     }
 
-    /// Bytes that may be allocated until the next collection ends. `None`: the factor decides.
-    pub(super) fn room(&self) -> Option<usize> {
-        self.room.get().checked_sub(1)
+    /// Returns the rule that decides how far the heap may grow.
+    pub(super) fn rule(&self) -> Rule {
+        match self.chosen.get() {
+            0 => self.own_rule(),
+            bytes => Rule::Bytes(bytes),
+        }
+    }
+
+    /// Returns the rule that decides if the policy does not.
+    fn own_rule(&self) -> Rule {
+        self.room.get().checked_sub(1).map_or(Rule::Factor, Rule::Room)
     }
 
     /// Notes that a step of marking has ended, which took `cpu` nanoseconds.
@@ -105,7 +124,8 @@ impl Sizing {
 
     pub(super) fn end(&self) {
         self.choose(None, core::ptr::null_mut());
-        clear!(self: balance room ended swept marking allocated marked collector mutator);
+        self.balance(0);
+        clear!(self: known mutators ended swept marking);
     }
 
     pub(super) fn each_lock(&self, with: With<'_>) {
@@ -131,9 +151,6 @@ impl Sizing {
         // Locked during the call, so the old policy no longer runs when `choose` returns.
         let asked = self.policy.lock();
         let Asked(policy, context) = *asked;
-        if policy.is_none() && self.balance.get() == 0 {
-            return;
-        }
         let now = os::now_ns() as usize;
         // The next sum begins negative, because `end_step` will add the whole step to it.
         let marking = self.marking.replace(step.wrapping_neg()).wrapping_add(step);
@@ -141,38 +158,74 @@ impl Sizing {
         let mutator = now.saturating_sub(self.ended.replace(now)).saturating_sub(collector);
         let latest = [allocated, marked, collector, mutator];
         let sums = [&self.allocated, &self.marked, &self.collector, &self.mutator];
-        for (sum, more) in sums.iter().zip(latest) {
-            sum.add(more);
+        let balance = self.balance.get();
+        if balance != 0 {
+            sums.iter().zip(latest).for_each(|(sum, more)| sum.add(more));
         }
-        if !minor && self.balance.get() != 0 {
-            let values = sums.map(Num::get);
-            self.room.set(room(live, self.balance.get(), values).saturating_add(1));
+        if balance != 0 && !minor {
+            self.room.set(room(live, balance, sums.map(Num::get)).saturating_add(1));
             sums.iter().for_each(|sum| sum.set(sum.get() / 2));
         }
         let Some(policy) = policy else { return };
+        // After a minor collection, old garbage gets no allowance.
+        let known = if minor { self.known.get().min(live) } else { live };
         let outcome = Outcome {
             size: size_of::<Outcome>(),
             live_bytes: live,
             allocated_bytes: allocated,
             marked_bytes: marked,
-            goal_bytes: target.goal(live, 1, self.room()),
+            goal_bytes: target.goal(known, self.mutators.get(), self.own_rule()),
             collector_ns: collector as u64,
             mutator_ns: mutator as u64,
             cycles: cycle as u64,
             minor,
         };
         // SAFETY: the runtime promised a valid policy and context.
-        let goal = unsafe { policy(&raw const outcome, context) };
-        let chosen = if goal == 0 { 0 } else { 1 + goal.saturating_sub(live) };
-        if goal != 0 || self.balance.get() == 0 {
-            self.room.set(chosen);
-        }
+        self.chosen.set(unsafe { policy(&raw const outcome, context) });
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_outcome_tells_of_the_last_collection_alone() {
+        unsafe extern "C" fn keep(outcome: *const Outcome, context: *mut c_void) -> usize {
+            // SAFETY: the library passes a valid outcome.
+            let outcome = unsafe { outcome.read() };
+            // SAFETY: the context is the test's.
+            unsafe { context.cast::<Outcome>().write(outcome) };
+            0
+        }
+        // SAFETY: zero has no accounts.
+        let sizing: Sizing = unsafe { core::mem::zeroed() };
+        let target = sizing.target(false);
+        let mut told = Outcome::default();
+        let mut measured = Measured {
+            live: 10,
+            allocated: 100,
+            marked: 10,
+            step: 0,
+            swept: 5_000_000_000,
+            cycle: 1,
+            minor: false,
+        };
+        // So far the heap has marked and swept for some seconds, since the clock began.
+        sizing.end_step(3_000_000_000);
+        sizing.size(&target, &measured);
+        sizing.choose(Some(keep), (&raw mut told).cast());
+        measured.swept += 7;
+        sizing.end_step(20);
+        sizing.size(&target, &measured);
+        assert_eq!(told.collector_ns, 27);
+        assert!(told.mutator_ns < 1_000_000_000);
+        // The square-root rule begins with a collection of its own, too.
+        sizing.balance(1 << 20);
+        assert_eq!([&sizing.allocated, &sizing.collector].map(Num::get), [0, 0]);
+        sizing.size(&target, &measured);
+        assert_eq!(sizing.allocated.get(), 50);
+    }
 
     #[test]
     fn room_is_the_root_of_what_lives_and_of_speeds() {

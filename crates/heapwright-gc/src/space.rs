@@ -245,9 +245,9 @@ impl Space {
         };
         wanted.open(page, &run, 1);
         lists.add(&self.pages, page);
-        let pool = &mut lists.pool[wanted.page_list / KINDS];
-        pool.taken += 1;
-        let used_whole = pool.pages >= USED_WHOLE && wanted.slot <= TOUCHED_WHOLE;
+        lists.claim(page);
+        let used_whole =
+            lists.pool[page.pool()].pages >= USED_WHOLE && wanted.slot <= TOUCHED_WHOLE;
         self.pacing.note_pages(lists.bytes());
         drop(lists);
         if run.zero && used_whole {
@@ -264,7 +264,7 @@ impl Space {
         MAP.set_entries(page.unit.get(), 1, wanted.entry());
         page.assign(wanted.page_list, wanted.slot, wanted.cycle);
         lists.add(&self.pages, page);
-        lists.pool[wanted.page_list / KINDS].taken += 1;
+        lists.claim(page);
         Some(page)
     }
 
@@ -285,6 +285,7 @@ impl Space {
     pub(super) fn release(&self, page: &Page) {
         let mut lists = self.lists.lock();
         lists.remove(&self.pages, page);
+        self.pacing.note_pages(lists.bytes());
         if page.units.get() * UNIT <= self.pacing.allowance() || purge_delay::purge_ms() < 0 {
             Self::give_units(page);
             return self.pages.give(page);
@@ -300,13 +301,15 @@ impl Space {
     /// Gives one empty page back. Returns false if there is none.
     pub(super) fn give_empty(&self, lists: &mut PageLists) -> bool {
         let Some(page) = lists.take_empty(&self.pages) else { return false };
+        self.pacing.note_pages(lists.bytes());
         Self::give_units(page);
         self.pages.give(page);
         true
     }
 
     /// Gives a page to the kernel. The page must be in no list any more.
-    pub(super) fn purge(&self, page: &Page) {
+    pub(super) fn purge(&self, lists: &PageLists, page: &Page) {
+        self.pacing.note_pages(lists.bytes());
         Self::close(page);
         // SAFETY: the page is this heap's, has no objects and is in no list. So nobody uses it.
         unsafe { runs::give_purged(page.unit.get(), page.units.get()) };
@@ -327,7 +330,7 @@ impl Space {
                 let Some(page) = page.or_else(|| lists.free_large.take_any(&self.pages)) else {
                     break;
                 };
-                self.purge(page);
+                self.purge(&lists, page);
                 given += before - lists.empty_bytes();
                 pages += 1;
             }
@@ -355,7 +358,7 @@ impl Space {
         self.give_unneeded(&mut lists, most);
         for _ in 0..lists.empty_low.min(most) {
             let Some(page) = lists.take_empty(&self.pages) else { break };
-            self.purge(page);
+            self.purge(&lists, page);
         }
         lists.note_look(now);
     }

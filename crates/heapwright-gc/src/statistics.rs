@@ -22,7 +22,8 @@ impl Heap {
                 pages: of.pages as u64,
                 slots: slots as u64,
                 live: of.live as u64,
-                free_slots: slots.saturating_sub(of.live) as u64,
+                free_slots: (slots.cast_signed() - of.live.cast_signed() - of.claimed).max(0)
+                    as u64,
                 available_pages: of.available as u64,
                 taken_pages: of.taken as u64,
                 grown_pages: of.grown as u64,

@@ -198,6 +198,7 @@ impl<A: Around> Step<'_, A> {
         page.begin_moving();
         let (slot, kind) = (page.slot.get(), page.kind());
         let mut old = Old { space: self.space, page_list: 0, count: 0, bytes: 0 };
+        let mut moved = 0;
         page.each_marked(|offset| {
             let from = page.base().wrapping_add(offset);
             let wanted = self.trace.runtime().wanted(from).unwrap_or(slot);
@@ -220,6 +221,7 @@ impl<A: Around> Step<'_, A> {
                 old.add(into);
             }
             into.moved_in.add(1);
+            moved += 1;
             self.moving.objects.add(1);
             self.moving.bytes.add(size);
             self.space.pacing.sub_allocated(into.footprint());
@@ -227,6 +229,7 @@ impl<A: Around> Step<'_, A> {
             true
         });
         old.flush();
+        self.space.lists.lock().pool[page.pool()].claimed -= moved;
         page.set_evacuation(Evacuation::Evacuated);
         self.moving.evacuated.add(1);
         page.incoming.each(|slot, granule| self.change_slot(page, slot, granule));

@@ -156,7 +156,7 @@ impl Heap {
     /// Changes the heap's memory target, as in [`Options`]: `factor_percent` of the live bytes, at
     /// least `least` bytes for each mutator between two collections, and at most `most` bytes in
     /// all. 0 chooses a default. The target applies at once: a heap above `most` gets no page until
-    /// a collection has made room. Any thread may call this. Linear in the number of mutators.
+    /// a collection has made room. Any thread may call this.
     ///
     /// ```
     /// # use heapwright::gc::raw::{Heap, Options, Runtime};

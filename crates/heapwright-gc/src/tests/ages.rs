@@ -10,7 +10,7 @@ use std::vec::Vec;
 
 use super::super::raw::{Heap, Mutator, Options, Runtime, VERIFY_BARRIERS, VERIFY_HEAP};
 use super::super::{Outcome, TRACED};
-use super::{attached, node, references, serial, trace};
+use super::{attached, leave, node, references, serial, trace};
 
 fn verified(options: Options) -> (Heap, Mutator) {
     let options = Options { verify: VERIFY_HEAP | VERIFY_BARRIERS, ..options };
@@ -244,4 +244,41 @@ fn a_policy_decides_how_much_a_heap_may_grow() {
         mutator.free_root(kept);
         mutator.detach();
     }
+}
+
+#[test]
+fn a_policy_is_told_what_the_heap_would_do_without_it() {
+    let options = Options { least: 64 << 10, generations: true, ..Options::new() };
+    let (heap, mutator) = attached(options, Runtime { trace: Some(trace), ..Runtime::new() });
+    let others: Vec<_> = (0..3).map(|_| heap.attach_away().unwrap()).collect();
+    let outcomes = Outcomes::default();
+    // SAFETY: the list outlives the policy. The handle leads to all objects in use.
+    unsafe {
+        heap.set_policy(Some(policy), (&raw const outcomes).cast_mut().cast());
+        let kept = mutator.new_root(node(&mutator, 0, 8_000)).unwrap();
+        mutator.defer_majors();
+        mutator.collect();
+        for n in 0..6 {
+            let next = node(&mutator, n, 8_000);
+            references(next).write(*kept);
+            *kept = next;
+            assert!(mutator.collect_young());
+            let told = outcomes.lock().unwrap().0.last().unwrap().goal_bytes;
+            assert_eq!(told, heap.statistics().goal_bytes as usize);
+        }
+        // The answer is in force after minor collections, and the heap's own rule does not know it.
+        outcomes.lock().unwrap().1 = 100 << 20;
+        for n in 0..3 {
+            let next = node(&mutator, n, 8_000);
+            references(next).write(*kept);
+            *kept = next;
+            assert!(mutator.collect_young());
+            assert_eq!(heap.statistics().goal_bytes, 100 << 20);
+            assert!(outcomes.lock().unwrap().0.last().unwrap().goal_bytes < 2 << 20);
+        }
+        mutator.resume_majors();
+        mutator.free_root(kept);
+    }
+    others.into_iter().for_each(leave);
+    leave(mutator);
 }

@@ -245,3 +245,23 @@ fn a_limit_holds_for_several_mutators() {
     let peak = heap.statistics().peak_bytes as usize;
     assert!(peak <= most, "{peak} of {most}");
 }
+
+#[test]
+fn the_peak_has_no_pages_that_are_gone() {
+    let options = Options { least: 64 << 20, ..Options::new() };
+    let (heap, mutator) = attached(options, Runtime::new());
+    // Pages of small objects, pages of large objects that would wait, and a page that would not.
+    for size in [1 << 10, 2 * UNIT, 32 * UNIT] {
+        for _ in 0..32 * UNIT / size {
+            assert!(!alloc(&mutator, size, LEAF).is_null());
+        }
+    }
+    collect(&mutator);
+    heap.trim();
+    let peak = heap.statistics().peak_bytes;
+    assert!(peak >= 96 * UNIT as u64);
+    mutator.external(peak as isize);
+    let now = heap.statistics();
+    assert_eq!(now.peak_bytes - peak, now.in_use_bytes + now.empty_bytes + now.large_bytes);
+    leave(mutator);
+}

@@ -11,7 +11,7 @@ use std::thread;
 
 use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer, VERIFY_BARRIERS, VERIFY_HEAP};
 use super::super::{LEAF, TRACED, heap};
-use super::{Head, alloc, attached, collect, leave, leave_root, references, root, trace};
+use super::{Head, alloc, attached, collect, leave, leave_root, node, references, root, trace};
 
 const LENGTH: usize = if cfg!(miri) { 12 } else { 3000 };
 
@@ -374,4 +374,65 @@ fn a_finalizer_may_allocate_and_collect() {
     assert_eq!(unsafe { mutator.run_finalizers(usize::MAX) }, count);
     assert_eq!(context.1.load(Ordering::Relaxed), count);
     leave(mutator);
+}
+
+#[test]
+fn a_new_target_leaves_the_live_bytes_as_they_are() {
+    let (heap, mutator) = attached(Options::new(), Runtime::new());
+    let cell = root(&mutator, core::ptr::null_mut());
+    let (done, mut wrong) = (AtomicBool::new(false), 0);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                heap.set_target(0, 0, 0);
+            }
+        });
+        for n in 0..if cfg!(miri) { 4 } else { 10_000 } {
+            let large = n % 2 == 0;
+            let object = alloc(&mutator, if large { 200_000 } else { 16 }, LEAF);
+            // SAFETY: the root's cell.
+            unsafe { cell.write(object) };
+            collect(&mutator);
+            wrong += usize::from((heap.statistics().live_bytes >= 200_000) != large);
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(wrong, 0);
+    leave_root(mutator, cell);
+}
+
+#[test]
+fn free_slots_are_those_without_an_object() {
+    const COUNT: usize = if cfg!(miri) { 40 } else { 10_000 };
+    let runtime = Runtime { trace: Some(trace), ..Runtime::new() };
+    let (heap, mutator) = attached(Options { least: 1 << 30, ..Options::new() }, runtime);
+    let cell = root(&mutator, node(&mutator, 0, 4 * COUNT));
+    leave(mutator);
+    let taken = || {
+        let now = heap.statistics();
+        now.pool.iter().map(|pool| pool.slots - pool.free_slots).sum::<u64>() as usize
+    };
+    for round in 0..4 {
+        let mutator = heap.attach().unwrap();
+        // Half of the small objects are garbage, and so is the large object.
+        for n in round * COUNT..(round + 1) * COUNT {
+            // SAFETY: the root's table, which has this reference.
+            unsafe { references(cell.read()).wrapping_add(n).write(alloc(&mutator, 24, LEAF)) };
+            alloc(&mutator, 24, LEAF);
+        }
+        assert!(!alloc(&mutator, 100_000, LEAF).is_null());
+        // A mutator that leaves gives its pages back.
+        leave(mutator);
+        assert_eq!(taken(), 1 + (round + 2) * COUNT + 1);
+        let mutator = heap.attach().unwrap();
+        match round % 2 {
+            0 => collect(&mutator),
+            // SAFETY: the root leads to all objects in use.
+            _ => unsafe { mutator.compact() },
+        }
+        leave(mutator);
+        assert_eq!(taken(), 1 + (round + 1) * COUNT);
+    }
+    assert!(cfg!(miri) || heap.statistics().moved_objects > 0);
+    leave_root(heap.attach().unwrap(), cell);
 }
