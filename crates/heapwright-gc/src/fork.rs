@@ -144,6 +144,7 @@ fn in_child(alone: bool) {
 #[cfg(test)]
 mod tests {
     use super::super::LEAF;
+    use super::super::heap::Heap;
     use super::super::phase::Phase;
     use super::super::raw::{Options, Runtime};
     use super::*;
