@@ -2072,10 +2072,10 @@ void hw_gc_root_free(struct hw_gc_mutator *mutator, void **cell);
  * Makes a weak handle: a cell that may be read freely, and does not keep its object alive. It
  * becomes NULL when the object has died, before the object's finalizers run.
  *
- * The program may store NULL into the cell. It stores an object directly only if the cell holds
- * the NULL of this call, of hw_gc_weak_set or of the heap. Otherwise it calls hw_gc_weak_set. (A
- * collection looks only at weak handles that may lead to a young object. It would leave the
- * address of a dead object in this cell.) HW_GC_VERIFY_BARRIERS finds other stores.
+ * The program may store NULL into the cell. It may store an object directly over a NULL of this
+ * call, of hw_gc_weak_set or of the heap. Over an object or its own NULL it must call
+ * hw_gc_weak_set, because collections skip weak handles of old objects. HW_GC_VERIFY_BARRIERS
+ * finds other stores.
  *
  * Returns NULL with errno ENOMEM if there is no memory.
  *
@@ -2246,7 +2246,7 @@ void hw_gc_ask_compact(struct hw_gc_mutator *mutator);
 
 /**
  * Pins the object at its address, until hw_gc_unpin was called as often as hw_gc_pin. A pin does
- * not keep the object alive. Returns whether object is an object of the heap.
+ * not keep the object alive. Returns false if object is on no page of the heap.
  *
  * The program's duties:
  *
@@ -2475,8 +2475,8 @@ size_t hw_gc_finalize_cancel(struct hw_gc_mutator *mutator,
                              void *object);
 
 /**
- * Runs up to most due finalizers, by priority, then in the order of registration. The finalizers
- * may allocate. Returns their number.
+ * Runs up to most due finalizers, by priority. Of one priority, those that became due together
+ * run in the order of registration. The finalizers may allocate. Returns their number.
  *
  * The program's duties:
  *

@@ -8,8 +8,8 @@
 //!   from the end of marking until the page is swept, the object also needs its mark
 //! ```
 //!
-//! Any thread may call [`Heap::find`](super::raw::Heap::find), also a signal handler that
-//! interrupted the sweep. So the call neither stops the world nor waits for the thread that sweeps.
+//! Any thread may call [`Heap::find`](super::raw::Heap::find), also while another thread sweeps. So
+//! the call neither stops the world nor waits for the thread that sweeps.
 //! Values may change from one load to the next, so readers and writers keep an order.
 //!
 //! - *The record of an object only moves to the right.* Each step writes the new place before it

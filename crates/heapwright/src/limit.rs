@@ -10,8 +10,8 @@
 //!
 //! The kernel ends a process whose control group has used up its memory, even if some of that
 //! memory is free. So a preloaded library reads the group's use, as soon as the heap has 16 MiB and
-//! a sixteenth of the limit. It reads every 100 ms, every 20 or 8 ms near the limit, and whenever
-//! the heap has grown by a quarter of the bytes left.
+//! a sixteenth of the limit. It reads every 100 ms, every 20 ms from three quarters of the limit on,
+//! every 8 ms from nine tenths on, and whenever the heap has grown by a quarter of the bytes left.
 //!
 //! The option `limit=BYTES`, or [`set`], sets a soft limit for the process alone.
 

@@ -96,7 +96,7 @@ pub unsafe extern "C" fn hw_gc_ask_compact(mutator: *mut GcMutator) {
 }
 
 /// Pins the object at its address, until hw_gc_unpin was called as often as hw_gc_pin. A pin does
-/// not keep the object alive. Returns whether object is an object of the heap.
+/// not keep the object alive. Returns false if object is on no page of the heap.
 ///
 /// # Safety
 ///

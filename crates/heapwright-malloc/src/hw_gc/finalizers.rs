@@ -106,8 +106,8 @@ pub unsafe extern "C" fn hw_gc_finalize_cancel(
     unsafe { mutator.cancel_finalizers(object.cast()) }
 }
 
-/// Runs up to most due finalizers, by priority, then in the order of registration. The finalizers
-/// may allocate. Returns their number.
+/// Runs up to most due finalizers, by priority. Of one priority, those that became due together
+/// run in the order of registration. The finalizers may allocate. Returns their number.
 ///
 /// # Safety
 ///

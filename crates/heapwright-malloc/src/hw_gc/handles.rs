@@ -45,10 +45,10 @@ pub unsafe extern "C" fn hw_gc_root_free(mutator: *mut GcMutator, cell: *mut *mu
 /// Makes a weak handle: a cell that may be read freely, and does not keep its object alive. It
 /// becomes NULL when the object has died, before the object's finalizers run.
 ///
-/// The program may store NULL into the cell. It stores an object directly only if the cell holds
-/// the NULL of this call, of hw_gc_weak_set or of the heap. Otherwise it calls hw_gc_weak_set. (A
-/// collection looks only at weak handles that may lead to a young object. It would leave the
-/// address of a dead object in this cell.) HW_GC_VERIFY_BARRIERS finds other stores.
+/// The program may store NULL into the cell. It may store an object directly over a NULL of this
+/// call, of hw_gc_weak_set or of the heap. Over an object or its own NULL it must call
+/// hw_gc_weak_set, because collections skip weak handles of old objects. HW_GC_VERIFY_BARRIERS
+/// finds other stores.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory.
 ///

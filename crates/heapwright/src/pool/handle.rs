@@ -100,8 +100,8 @@ macro_rules! handle_impls {
                 Self { object, home, holds: ::core::marker::PhantomData }
             }
 
-            #[doc = concat!("Lets go of the object: [`", stringify!($pool), "::destroy`],")]
-            #[doc = concat!("[`", stringify!($pool), "::own`], a reset or the pool's end will drop it.")]
+            #[doc = concat!("Lets go of the object: [`", stringify!($pool), "::destroy`], a reset or the")]
+            #[doc = concat!("pool's end will drop it. [`", stringify!($pool), "::own`] makes a handle again.")]
             #[must_use]
             pub fn into_raw(self) -> ::core::ptr::NonNull<T> {
                 ::core::mem::ManuallyDrop::new(self).object
