@@ -17,6 +17,7 @@
 #include "check.h"
 #include <dirent.h>
 #include <fcntl.h>
+#include <mqueue.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -52,6 +53,8 @@
 enum { PAGE = 4096, SHORT = 32 };
 
 static int file, zeros, nowhere, ends[2], bound, listening, polls, timer;
+static mqd_t queue;
+static timer_t made;
 static char buffer[PAGE];
 static char *words[] = {"true", NULL};
 static struct iovec part;
@@ -85,6 +88,8 @@ static void begin(void)
     bound = socket(AF_UNIX, SOCK_STREAM, 0);
     polls = epoll_create1(0);
     timer = timerfd_create(CLOCK_MONOTONIC, 0);
+    queue = mq_open("/heapwright-calls", O_CREAT | O_RDWR, 0600, NULL);
+    mq_unlink("/heapwright-calls");
     CHECK(bound >= 0 && polls >= 0 && timer >= 0);
 }
 
@@ -292,6 +297,12 @@ static long of_semaphores(int command, void *p)
     OUT(F, getitimer, struct itimerval, getitimer(ITIMER_REAL, p))                                 \
     F(setitimer, setitimer, reads, sizeof(struct itimerval), NOTHING,                              \
       setitimer(ITIMER_REAL, p, NULL))                                                             \
+    OUT(F, timer_create, timer_t, timer_create(CLOCK_MONOTONIC, NULL, p))                          \
+    F(timer_create_how, timer_create, reads, sizeof(struct sigevent),                              \
+      SET(struct sigevent, {.sigev_notify = SIGEV_NONE}), timer_create(CLOCK_MONOTONIC, p, &made)) \
+    OUT(F, mq_getattr, struct mq_attr, mq_getattr(queue, p))                                       \
+    F(mq_notify, mq_notify, reads, sizeof(struct sigevent),                                        \
+      SET(struct sigevent, {.sigev_notify = SIGEV_NONE}), mq_notify(queue, p))                     \
     OUT(F, timerfd_gettime, struct itimerspec, timerfd_gettime(timer, p))                          \
     F(timerfd_settime, timerfd_settime, reads, sizeof(struct itimerspec),                          \
       SET(struct itimerspec, {{0}, {10, 0}}), timerfd_settime(timer, 0, p, NULL))                  \
