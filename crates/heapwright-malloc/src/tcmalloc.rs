@@ -269,7 +269,7 @@ extern "C" fn tc_mallopt(_parameter: c_int, _value: c_int) -> c_int {
     1
 }
 
-/// Returns whether `malloc` calls the new-handler, as C++'s operators do. It never does.
+/// Sets nothing. Returns 0, the old mode: `malloc` never calls the new-handler.
 #[unsafe(no_mangle)]
 extern "C" fn tc_set_new_mode(_mode: c_int) -> c_int {
     0
