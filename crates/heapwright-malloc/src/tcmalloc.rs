@@ -257,7 +257,7 @@ extern "C" fn MallocExtension_GetThreadCacheSize() -> size_t {
     0
 }
 
-/// Returns that the heap is in order: a mistake that the heap sees ends the program.
+/// Returns that the heap is in order: the heap reports a mistake at once when it sees one.
 #[unsafe(no_mangle)]
 extern "C" fn MallocExtension_VerifyAllMemory() -> c_int {
     1

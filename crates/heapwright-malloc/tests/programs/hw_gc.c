@@ -1,6 +1,6 @@
 /* The collected heap of heapwright_gc.h, as a runtime calls it. The parts are barriers without a
  * store, finalizers, guardians, weak passes, ages, objects without barriers or trace, references
- * that it changes itself, sizing, memory, stacks. */
+ * that the runtime changes itself, sizing, memory, stacks. */
 #include "check.h"
 #include <errno.h>
 #include <heapwright_gc.h>
