@@ -207,8 +207,8 @@ static void ages(void)
     end();
 }
 
-/* A table in memory of malloc. Objects refer to each other by its indices, and the runtime itself
- * changes it when objects move. */
+/* A table in memory of malloc. When objects move, the runtime itself changes the table and the
+ * references in objects. */
 enum { KNOWN = 3000 };
 static struct { struct pair *known[KNOWN]; size_t asked, roots; } world;
 
