@@ -27,7 +27,7 @@
 //!
 //! **Invariants.** Only a variadic function's entry changes a register that holds an argument. (The
 //! linker may change `r11`, `x16` and `x17`.) A slot's functions have the C library's signatures,
-//! but a list for `...`. When an entry is no longer `early`, its `real` is set, if there is one.
+//! with a list for `...`. When an entry is no longer `early`, its `real` is set, if there is one.
 #![no_std]
 #![no_builtins]
 

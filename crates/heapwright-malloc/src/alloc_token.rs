@@ -69,7 +69,7 @@ extern "C" fn __alloc_token_calloc(count: size_t, size: size_t, token: size_t) -
 
 /// # Safety
 ///
-/// As `realloc`. The same holds for the functions that follow.
+/// As `realloc`. The same holds for the next function.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __alloc_token_realloc(
     block: *mut c_void,
@@ -199,8 +199,8 @@ extern "C" fn new_aligned_nothrow<const FROM: u8>(
     new_aligned::<FROM>(size, alignment, token)
 }
 
-/// An operator with a token. It jumps to the function that makes its blocks if tokens lie apart,
-/// and to the plain form otherwise.
+/// An operator with a token. If tokens lie apart, it calls the function that makes its blocks.
+/// Without a block it jumps to the plain form.
 macro_rules! operators {
     ($( $name:ident => $attempt:ident::<$from:ident>, $plain:literal; )*) => {
         $(

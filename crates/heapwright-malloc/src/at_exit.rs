@@ -54,7 +54,7 @@ extern "C" fn end_of_program() {
 
 #[cfg(not(target_env = "musl"))]
 unsafe extern "C" {
-    /// `at_quick_exit` as glibc exports it: the handler, its argument and the library that owns it.
+    /// `at_quick_exit` as glibc exports it: with the library that owns the handler.
     fn __cxa_at_quick_exit(handler: extern "C" fn(*mut c_void), library: *mut c_void) -> c_int;
 }
 

@@ -43,7 +43,7 @@ extern "C" fn daemon(no_chdir: c_int, no_close: c_int) -> c_int {
     0
 }
 
-/// Makes the null device all three standard streams.
+/// Leads all three standard streams to the null device.
 fn streams_to_nowhere() -> bool {
     // SAFETY: the path is a string, and the flags need no mode.
     let null = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) };

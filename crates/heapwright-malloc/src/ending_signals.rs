@@ -225,7 +225,7 @@ fn send_later(signal: c_int) -> bool {
     };
     let number = TIMER.load(Ordering::Relaxed) - 1;
     let old = core::ptr::null_mut::<libc::itimerspec>();
-    // SAFETY: the timer was just made; the kernel reads `once`, and `old` is null.
+    // SAFETY: this function made the timer; the kernel reads `once`, and `old` is null.
     let is_set =
         unsafe { libc::syscall(libc::SYS_timer_settime, number, 0, &raw const once, old) == 0 };
     COMES.store(is_set, Ordering::Relaxed);

@@ -1,7 +1,7 @@
-//! The functions of `include/heapwright.h` that have no counterpart in malloc's interface.
+//! Functions of `include/heapwright.h`: first-class heaps, statistics, profiles, limits, queries.
 //!
 //! cbindgen copies the comments on the public items into the header. So they speak of C, name no
-//! Rust, and give each function's cost, its result on failure and the caller's duties.
+//! Rust, and give each function's result on failure and the caller's duties.
 //!
 //! **Invariants.** A null heap or null block is ignored, as `free(NULL)` is. A visitor runs while
 //! the library walks its tables: it may read and count, and may neither allocate nor throw.

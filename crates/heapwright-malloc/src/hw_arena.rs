@@ -40,7 +40,7 @@ pub struct ArenaStatistics {
     pub reserved_bytes: u64,
 }
 
-/// The alignment of every block.
+/// The alignment of the blocks of `hw_arena_alloc`.
 const NATURAL: usize = 16;
 
 struct Whole {

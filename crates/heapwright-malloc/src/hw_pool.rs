@@ -153,7 +153,7 @@ pub unsafe extern "C" fn hw_pool_create_with(
         return errno::fail(libc::EINVAL).cast();
     }
     let (to, both) = (&raw mut all, options_size.min(size_of::<PoolOptions>()));
-    // SAFETY: both structs have `both` bytes, and the caller's bytes are those of its fields.
+    // SAFETY: both structs have `both` bytes; the caller's bytes are valid values of these fields.
     unsafe { core::ptr::copy_nonoverlapping(options.cast::<u8>(), to.cast::<u8>(), both) };
     // SAFETY: as the caller promises.
     unsafe { create(size, alignment, all) }

@@ -323,7 +323,7 @@ const CONTROLS: &[(&[u8], Control)] = &[
     (b"tcache.destroy", Control::Nothing),
 ];
 
-/// Returns the place of a name's control, and the number in the name with its part's place.
+/// Returns the place of a name's control. Also returns the number in the name, with its part.
 fn find(name: &[u8]) -> Option<(usize, Option<(usize, usize)>)> {
     CONTROLS.iter().enumerate().find_map(|(place, (pattern, _))| {
         let mut number = None;

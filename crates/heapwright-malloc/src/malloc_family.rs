@@ -86,7 +86,7 @@ pub(crate) unsafe fn resize(block: *mut c_void, size: usize) -> *mut c_void {
 
 /// # Safety
 ///
-/// `block` is null or a live block of this process. Misuse that the heap sees ends the program.
+/// `block` is null or a live block of this process. The heap reports misuse that it sees.
 #[cfg(not(target_arch = "x86_64"))]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn free(block: *mut c_void) {

@@ -90,7 +90,7 @@ extern "C" fn malloc(size: size_t) -> *mut c_void {
 
 /// # Safety
 ///
-/// `block` is null or a live block of this process. Misuse that the heap sees ends the program.
+/// `block` is null or a live block of this process. The heap reports misuse that it sees.
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 unsafe extern "C" fn free(block: *mut c_void) {

@@ -1,12 +1,12 @@
 //! Mirrors: structs that are defined twice, for two readers of the same bytes.
 //!
 //! This crate defines the structs of `include/heapwright.h`, because programs compiled long ago
-//! rely on them. The library has structs of its own, and code reads one as the other. Only
-//! [`mirror`] ensures that they agree: sizes alone would not show two exchanged fields.
+//! rely on them. The library has structs of its own, and code reads one as the other. So [`mirror`]
+//! compares each field of both, because sizes alone would not show two exchanged fields.
 //!
 //! ```text
 //!   mirror!(Ours, Theirs; a b c)              all fields of both
-//!   mirror!(Ours, Theirs; a b; c; d e)        the same, but c here is called d and e there
+//!   mirror!(Ours, Theirs; a b; c; d e)        a and b of both; the caller compares c with d and e
 //! ```
 
 pub(crate) const fn size_of_field<S, F>(_: fn(&S) -> &F) -> usize {

@@ -5,7 +5,7 @@
 //! at a time.
 //!
 //! ```text
-//!   STACK   | guard page | 124 KiB, grows down <--- |
+//!   stack   | guard page | 124 KiB, grows down <--- |
 //!   TURN    0, or the process and thread whose decision runs
 //! ```
 //!

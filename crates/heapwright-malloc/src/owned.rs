@@ -103,7 +103,7 @@ impl Owned {
             // SAFETY: the owner's user gave the block up.
             unsafe { free_owned(self.owner, block) };
         } else {
-            // SAFETY: the block is of `malloc_aligned`, and its user gave it up.
+            // SAFETY: `allocate` took the block from the heap, and its user gave it up.
             unsafe { heap::free(block) };
         }
     }

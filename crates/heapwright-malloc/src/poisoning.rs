@@ -4,7 +4,7 @@
 //!
 //! | function | under `mode=debug` |
 //! |---|---|
-//! | `__asan_poison_memory_region`, `__asan_unpoison_memory_region` | functions of the C library that access the bytes are findings |
+//! | `__asan_poison_memory_region`, `__asan_unpoison_memory_region` | accesses by functions of the C library are findings |
 //! | `__sanitizer_annotate_contiguous_container`, `.._double_ended_..` | the same for a container's bytes beyond its elements |
 //! | `__sanitizer_verify_contiguous_container`, `.._find_bad_address`, both kinds | check these annotations |
 //! | `__asan_address_is_poisoned`, `__asan_region_is_poisoned` | also freed blocks, and bytes between blocks |
@@ -89,7 +89,7 @@ extern "C" fn __sanitizer_annotate_double_ended_contiguous_container(
     mark(new_begin, new_end, false);
 }
 
-/// The first byte of `[from, to)` that is poisoned, or that is not poisoned.
+/// The first byte of `[from, to)` that is poisoned; if not `poisoned`, the first that is not.
 fn first(from: usize, to: usize, poisoned: bool) -> Option<usize> {
     let bytes = to.checked_sub(from).filter(|&bytes| bytes > 0)?;
     // Only blocks can be poisoned: all other memory counts as right.

@@ -117,7 +117,7 @@ pub(crate) fn controls(number: c_long) -> bool {
     number == libc::SYS_prctl || number == libc::SYS_seccomp
 }
 
-/// Makes a system call that [`controls`], as `syscall` does. Tells the heap before.
+/// Makes a system call that may begin a sandbox, as `syscall` does. Tells the heap before.
 ///
 /// # Safety
 ///

@@ -257,7 +257,7 @@ extern "C" fn MallocExtension_GetThreadCacheSize() -> size_t {
     0
 }
 
-/// Returns that the heap is in order: a mistake that the heap sees ends the program.
+/// Returns that the heap is in order: the heap reports a mistake at once when it sees one.
 #[unsafe(no_mangle)]
 extern "C" fn MallocExtension_VerifyAllMemory() -> c_int {
     1
@@ -269,7 +269,7 @@ extern "C" fn tc_mallopt(_parameter: c_int, _value: c_int) -> c_int {
     1
 }
 
-/// Returns whether `malloc` calls the new-handler, as C++'s operators do. It never does.
+/// Sets nothing. Returns 0, the old mode: `malloc` never calls the new-handler.
 #[unsafe(no_mangle)]
 extern "C" fn tc_set_new_mode(_mode: c_int) -> c_int {
     0

@@ -13,7 +13,7 @@ fn outcome(options: &str, what: &str, size: &str) -> Outcome {
     run(command.env("HEAPWRIGHT", options).args([what, size]))
 }
 
-/// The name of each mistake, and the signal that ends the program, or `None` if it continues.
+/// Mistakes, words of their reports, and the signal that ends the program (`None`: it continues).
 const MISTAKES: [(&str, &str, Option<i32>); 12] = [
     ("overflow-read", "buffer-overflow: read at offset", Some(libc::SIGSEGV)),
     ("overflow-write", "buffer-overflow: write at offset", Some(libc::SIGSEGV)),

@@ -1,5 +1,5 @@
-//! The hardened heap: its reports, in these words, and correct programs. No slot is handed out
-//! twice, whatever interrupts a thread.
+//! The hardened heap: the words of its reports, and correct programs. No slot is handed out twice,
+//! whatever interrupts a thread.
 mod support;
 use support::{How, Outcome, command, compile, run};
 

@@ -176,7 +176,7 @@ type Refused = (&'static str, i64, Option<(u32, u32)>);
 
 fn calls() -> Vec<Vec<Refused>> {
     let madvise = |name, advice| (name, libc::SYS_madvise, Some((2, advice)));
-    // By their numbers: huge pages, none, DONTDUMP, COLLAPSE, POPULATE_WRITE, guards.
+    // The numbers are the kernel's.
     let together = vec![
         ("rseq", libc::SYS_rseq, None),
         ("membarrier", libc::SYS_membarrier, None),

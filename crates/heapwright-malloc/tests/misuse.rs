@@ -1,4 +1,4 @@
-//! A mistake ends the program with one line that describes the pointer.
+//! Except in debug mode, a mistake ends the program with one line that describes the pointer.
 mod support;
 use heapwright_record::debug::{Entry, Reader};
 use support::{How, Outcome, command, compile, run, scratch};

@@ -8,7 +8,7 @@ use support::{How, command, compile, fine, run};
 fn limit(command: &mut Command, what: libc::__rlimit_resource_t, bytes: u64) {
     let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
     let set = move || {
-        // SAFETY: reads the limit into a struct of this function.
+        // SAFETY: the call reads a struct of this function.
         match unsafe { libc::setrlimit(what, &raw const limit) } {
             0 => Ok(()),
             _ => Err(std::io::Error::last_os_error()),

@@ -1,7 +1,7 @@
 /*
  * Each function of libheapwright-hardened.so, as a program calls it.
  *
- *   writers list              prints the functions' names, and the bytes of a character of each
+ *   writers list, readers     prints the functions' names, and the bytes of a character of each
  *   writers right             calls all; each fills its destination to the last byte: in a block,
  *                             from the middle of a block to its end, on the stack, in static memory
  *   writers beyond NAME       calls one, with one character too many
@@ -326,7 +326,7 @@ static const struct function {
 };
 enum { COUNT = sizeof functions / sizeof *functions };
 
-/* Functions that read a block: n bytes of the source become the first argument's. */
+/* Functions that read n characters of a block, and write to `other` (or `wide_other`). */
 static char other[2 * MOST];
 static wchar_t wide_other[2 * MOST];
 #define READERS(F)                                                                                  \

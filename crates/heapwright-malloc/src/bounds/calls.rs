@@ -1,14 +1,14 @@
 //! The third table: calls of the kernel, in `libheapwright-check.so`, for `mode=debug`. At a guard
 //! page of the debug heap the kernel answers `EFAULT`, an error that the program would not get
-//! without heapwright. So each call is verified first, and is made in spite of a finding (see
-//! `kernel`). `table` explains the form of a line, and has the calls that the hardened library
-//! checks (`read`, `recvfrom`, `getcwd`, ...).
+//! without heapwright. So each call but `syscall` is verified first, and is made in spite of
+//! a finding (see `kernel`). `table` explains the form of a line, and has the calls that the
+//! hardened library checks (`read`, `recvfrom`, `getcwd`, ...).
 //!
 //! | argument | bytes that are verified |
 //! |---|---|
 //! | a path, a name (`names`) | the string and its end |
 //! | a struct (`fills`, `takes`), an array of them | all of it, in the kernel's size |
-//! | memory with a given length | all of it, as memcheck does, also if the call may fill less |
+//! | memory with a given length | all of it; with `fills_up_to` the bytes that the call filled |
 //! | a length in a word (`fills_said`, `fills_peer`) | the word, and the length in it |
 //! | parts and messages (`writev`, `recvmmsg`) | the lists, and all memory to which they lead |
 //! | `argv` and `envp` (`strings`, in `programs`) | the lists, and each string |

@@ -122,7 +122,7 @@ impl Room {
         }
     }
 
-    /// Compares a limit with the call's result, and reports the mistake.
+    /// Compares a limit with the call's result, and reports a mistake.
     #[inline(never)]
     pub(super) fn judge<R>(&self, name: &'static str, result: &R) {
         let Some(Limit { to, bytes, filled }) = self.limit.get() else { return };
@@ -179,7 +179,7 @@ impl Room {
 
     /// Copies the `left` bytes that the block has at `from`, with zeros behind them, up to `bytes`.
     /// After a write the `left` bytes are copied back. Without an `access`, the bytes are a string.
-    /// Returns false if the copy is too long, or if the block has more bytes (poisoned ones, say).
+    /// Returns false without room for a copy, or if the block has more bytes (poisoned ones, say).
     #[inline(never)]
     fn copy(&self, from: *mut u8, left: usize, bytes: usize, access: Option<Access>) -> bool {
         let (start, is_there) = (self.used.get(), heap::poisoned_bytes(from.addr() + left, 1));

@@ -28,7 +28,7 @@
 //! **An error** is one line of text, and ends the process. With `on_misuse=report` or `mode=debug`
 //! (which reports a finding) the real function then does its work, but printed text is cut.
 //!
-//! **Invariants.** Nothing here allocates or takes a lock. No function here changes `errno` before
+//! **Invariants.** No check allocates or takes a lock. No function here changes `errno` before
 //! the real one runs. A destination outside the heap's window goes to the real function unchecked.
 
 #[macro_use]

@@ -2,8 +2,8 @@
 //!
 //! The debug heap fills freed blocks, copies records and reads pages into its own memory for a leak
 //! check, where no bounds apply. The linker redirects these calls to `__wrap_*` (`--wrap`).
-//! heapwright-entry has the copies; this file has `fwrite` and the few calls of the kernel. The
-//! calls of the kernel use `syscall`, which is no cancellation point and needs no lookup.
+//! heapwright-entry has the copies, heapwright-entry-reads the reads. This file has `fwrite` and a
+//! few calls of the kernel. They use `syscall`, which is no cancellation point and needs no lookup.
 
 use core::arch::global_asm;
 use core::ffi::CStr;

@@ -10,8 +10,8 @@
 //! The checks read a block's bytes, and the real function reads them again. Only `strlen`, the most
 //! frequent function, returns the check's own count, which ends with the block. A check never reads
 //! beyond the block. Most checks stop where the function stops. So a program that splits a long
-//! text into words takes linear time. Two checks read further. `strstr` without a match reads to the
-//! block's end, and `strcasestr` to the string's end.
+//! text into words takes linear time. Some checks read further. `strstr` without a match reads to
+//! the block's end, `strcasestr` and `strtok` to the string's end.
 
 use super::text::{Character, length};
 use super::{Access, Check, Glance, bounded, product};
@@ -68,7 +68,7 @@ fn bytes_of(text: *const c_char, room: usize) -> impl Fn(usize) -> Option<u8> {
 }
 
 /// Returns the place behind the floating-point number with which a text begins, as `strtod` reads
-/// it. `byte` gives the bytes that the text has; without one that is read, returns `None`.
+/// it. `byte` gives the text's bytes. Returns `None` if a byte that `strtod` reads is missing.
 fn end_of_float(byte: impl Fn(usize) -> Option<u8>) -> Option<usize> {
     let letter = |at| byte(at).map(|byte| byte.to_ascii_lowercase());
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! The table: one line for each function of the C library.
+//! The first table: one line for each function of the C library that writes.
 //!
 //! ```text
 //!   memcpy(to: To, from: From, n: usize) -> To { writes(to, n), reads(from, n) }
@@ -18,7 +18,7 @@
 //! A check is a method of [`Check`]: `writes` and `reads` for ranges of known length, others (as in
 //! `text`) for strings. A function may write less than its limit (`read`, `fgets`, `getcwd`). Then
 //! the limit is checked, as in the C library's own `__*_chk` forms; in `mode=debug` the result is
-//! (`kernel`).
+//! checked (`kernel`).
 //!
 //! A new function is a line here, a name in heapwright-entry, and a number in heapwright-record.
 

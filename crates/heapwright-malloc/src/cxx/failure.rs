@@ -134,7 +134,7 @@ macro_rules! slow {
 }
 
 slow! {
-    /// Continues `operator new` if the fast path did not suffice. The aligned form begins here.
+    /// The slow path of `operator new`, plain or aligned.
     new_slow => NEW, "", "";
     /// Continues `operator new` after an attempt that failed.
     #[cfg_attr(not(heapwright_tail_calls), allow(dead_code, reason = "no attempt before"))]

@@ -285,7 +285,7 @@ forwarding! {
     _ZdaPvSt11align_val_tRKSt9nothrow_t => "_ZdaPvSt11align_val_t";
 }
 
-/// A form that forwards, and that the other form cannot tell from a direct call: one jump through
+/// A form that forwards, and that its target cannot tell from a direct call: one jump through
 /// its place in [`FORWARD`]. The instructions in brackets precede the jump, for x86-64 and aarch64.
 macro_rules! forwarding_apart {
     ($( $(#[$doc:meta])* $from:ident => $place:ident [$($x86:literal),*] [$($arm:literal),*]; )*) => {

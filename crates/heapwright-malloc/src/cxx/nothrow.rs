@@ -1,8 +1,8 @@
 //! The nothrow forms of `operator new`: null instead of an exception.
 //!
 //! **Catching.** The nothrow forms must swallow the exception. An unwinder calls their personality
-//! routine, [`nothrow_personality`], for their frames. It stops every exception at the frame's
-//! landing pad. It lets a forced unwinding (thread cancellation) through, which must not stop.
+//! routine, [`nothrow_personality`], for their frames. The routine stops every exception at the
+//! frame's landing pad. It lets a forced unwinding (thread cancellation) through.
 //!
 //! Programs call these functions, and so do the forms with a token (`alloc_token`).
 

@@ -1,4 +1,4 @@
-//! Finalizers: functions that are called when an object has become unreachable, and when.
+//! Finalizers: functions that are called for unreachable objects, and the times of these calls.
 
 use core::ffi::c_void;
 

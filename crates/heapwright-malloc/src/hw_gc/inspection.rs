@@ -1,4 +1,4 @@
-//! Queries about a heap: objects of addresses, slot sizes, statistics, walks, dumps, verification.
+//! Queries about a heap: objects by address, slot sizes, statistics, walks, dumps, verification.
 
 use core::ffi::c_void;
 use core::ptr;

@@ -1,8 +1,8 @@
 /*
  *   caches_flow PRODUCERS CONSUMERS
  *
- * Some threads allocate, others free. At most 24 MiB are live. So resident memory must be bounded,
- * too, however many blocks pass.
+ * Some threads allocate, others free. About 24 MiB are live at most. So resident memory must be
+ * bounded, too, however many blocks pass.
  */
 #include "stamped.h"
 #include <pthread.h>

@@ -61,7 +61,7 @@ static void *work(void *argument)
         if (old != NULL)
             give_back(old, 77);
         if (mine == 0 && i % (ENOUGH / 8) == ENOUGH / 16) {
-            /* The thread frees its kept blocks only after the last fork. */
+            /* The next thread's kept blocks are freed only after the last fork. */
             fork_once(next);
         }
         if (i % 64 == 0) {
@@ -131,7 +131,7 @@ int main(int argc, char **argv)
         struct hw_statistics statistics;
         CHECK(hw_get_stats != NULL && hw_get_stats(&statistics, sizeof statistics) > 0);
         CHECK(statistics.caches_shared > 0);
-        /* All threads gave their caches up. */
+        /* The main thread gave its cache up, and the other threads have ended. */
         CHECK(statistics.caches_live == 0);
     }
     return 0;

@@ -3,8 +3,8 @@
  *
  *   fork_against WHAT      stdio, dlopen, getaddrinfo, locale, popen, system or spawn
  *
- * Some threads call WHAT in a loop while others fork. Each child allocates and frees. No thread may
- * stand still. HEAPWRIGHT_TEST_SECONDS: the duration, 2 by default.
+ * Some threads call WHAT in a loop while another one forks. Each child allocates and frees. No
+ * thread may stand still. HEAPWRIGHT_TEST_SECONDS: the duration, 2 by default.
  */
 #include "check.h"
 #include <dlfcn.h>

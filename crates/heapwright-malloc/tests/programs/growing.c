@@ -24,7 +24,7 @@ static char *made(size_t megabytes)
     return filled(malloc(megabytes * MB), megabytes * MB);
 }
 
-/* Puts small blocks that stay behind each buffer, so that the next buffer finds no room there. */
+/* Puts small, lasting blocks behind each buffer, so that the next buffer finds no room there. */
 static void stay(void)
 {
     for (int i = 0; i < 40; i++)
@@ -71,7 +71,7 @@ static void *stashes(void *unused)
 #define SMALL 600000
 static char *small[SMALL];
 
-/* Grows as the word says. Returns the most megabytes that were live at once. */
+/* Grows as the word says. Returns the most megabytes live ("sparse": touched) at once. */
 static size_t grow(const char *how)
 {
     if (strcmp(how, "alone") == 0 || strcmp(how, "apart") == 0) {

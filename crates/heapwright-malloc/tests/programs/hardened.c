@@ -303,7 +303,7 @@ static void consumers(void)
     }
 }
 
-/* The next of 64 addresses differs between parent and child, and between two children. */
+/* The number of children, and of the places that each process reports. */
 enum { CHILDREN = 8, FIRST = 200 };
 
 /* Writes the places of this process's next blocks; then those of a child. */

@@ -1,6 +1,6 @@
 /* The collected heap of heapwright_gc.h, as a runtime calls it. The parts are barriers without a
  * store, finalizers, guardians, weak passes, ages, objects without barriers or trace, references
- * that it changes itself, sizing, memory, stacks. */
+ * that the runtime changes itself, sizing, memory, stacks. */
 #include "check.h"
 #include <errno.h>
 #include <heapwright_gc.h>
@@ -207,8 +207,8 @@ static void ages(void)
     end();
 }
 
-/* A table in memory of malloc. Objects refer to each other by its indices, and the runtime itself
- * changes it when objects move. */
+/* A table in memory of malloc. When objects move, the runtime itself changes the table and the
+ * references in objects. */
 enum { KNOWN = 3000 };
 static struct { struct pair *known[KNOWN]; size_t asked, roots; } world;
 

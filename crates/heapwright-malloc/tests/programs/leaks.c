@@ -246,7 +246,7 @@ int main(int count, char **words)
         CHECK(mprotect(page, 1 << 16, PROT_NONE) == 0);
         CHECK(checked().definite.blocks == 0);
     } else if (!strcmp(word, "keys")) {
-        /* Destructors of threads that have no place in the heap any more allocate. */
+        /* Threads that have no place in the heap any more allocate in destructors. */
         pthread_key_t key;
         CHECK(pthread_key_create(&key, late) == 0);
         late_key = key;

@@ -75,7 +75,7 @@ void *mmap(void *at, size_t size, int access, int flags, int file, off_t offset)
     return (void *)syscall(SYS_mmap, at, size, access, flags, file, offset);
 }
 
-/* Maps the memory behind a block, so that it cannot grow in place. */
+/* Grows a block, and takes the memory behind it, so that the block cannot grow in place. */
 static char *grown(char *block, size_t size)
 {
     char *longer = realloc(block, size);

@@ -6,7 +6,7 @@
  *                            kernel, and later guards still do not split mappings
  *   refused_guards removal   from some time on no guard can be removed: allocations are right or NULL,
  *                            and no walk of the heap touches guarded memory
- *   refused_guards some      any second guard, and any second request to give pages back, is refused:
+ *   refused_guards some      half of the guards, and of the requests to give pages back, are refused:
  *                            calloc returns zeros, also behind the end of an earlier, shorter block
  */
 #include "check.h"

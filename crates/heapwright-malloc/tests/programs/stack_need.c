@@ -1,7 +1,7 @@
 /*
  *   stack_need LIMIT        (compiled with -pthread)
  *
- * Measures the stack that each entry point takes. Each is called on a painted stack of its own,
+ * Measures the stack that each entry point takes. Each is called on a freshly painted stack,
  * above an inaccessible page. The lowest changed byte shows the need. Prints the most for each, and
  * fails if an entry point takes more than LIMIT bytes.
  */

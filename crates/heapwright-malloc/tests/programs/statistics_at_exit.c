@@ -1,4 +1,4 @@
-/* Ends in the way that its argument names, in a process with children. */
+/* Ends in the way that its argument names. Some ways have a child or a thread. */
 #include "check.h"
 #include <pthread.h>
 #include <sys/wait.h>

@@ -11,8 +11,8 @@ enum { THREADS = 4000, AT_ONCE = 8, BLOCKS = 40, ROUNDS = 3 };
 static pthread_key_t key;
 static atomic_int running;
 
-/* The destructor sets its value each time, so it runs again, after the destructors of values that
-   were set once. */
+/* Except in the last round, the destructor sets its value again. So it runs after the destructors
+   of values that were set once. */
 static void late(void *value)
 {
     uintptr_t left = (uintptr_t)value - 1;

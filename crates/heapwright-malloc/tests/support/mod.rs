@@ -12,8 +12,8 @@
 //! |---|---|
 //! | `HEAPWRIGHT_TEST_LIBRARY` | a directory with the library: do not build it |
 //! | `HEAPWRIGHT_TEST_OBSERVING_LIBRARY` | the same, with the feature `observe` |
-//! | `HEAPWRIGHT_TEST_CACHE` | the cache model of all programs, such as `shared:2`, added to a test's own options |
-//! | `HEAPWRIGHT_TEST_MODE` | the mode of all programs, such as `hardened:full`, added to a test's own options |
+//! | `HEAPWRIGHT_TEST_CACHE` | the cache model, such as `shared:2`, of programs whose tests name no model or mode |
+//! | `HEAPWRIGHT_TEST_MODE` | the mode, such as `hardened:full`, of programs whose tests name no model or mode |
 //! | `CC`, `CXX` | the compilers, `cc` and `c++` by default |
 //! | `HEAPWRIGHT_TEST_RUNNER` | an emulator of another machine, such as `qemu-aarch64 -L /usr/aarch64-linux-gnu` |
 #![allow(dead_code, reason = "each test uses a part of it")]
@@ -298,7 +298,7 @@ pub(crate) struct Outcome {
     pub(crate) timed_out: bool,
 }
 
-/// Runs a command to its end, or stops the command and all its children.
+/// Runs a command to its end. After [`PATIENCE`] stops the command and all its children.
 pub(crate) fn run(command: &mut Command) -> Outcome {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     add_options(command);
