@@ -239,7 +239,7 @@ impl<'a> World<'a> {
         world
     }
 
-    /// Returns the time.
+    /// Returns the simulated time.
     pub fn now(&self) -> u64 {
         self.events.now()
     }
