@@ -10,7 +10,7 @@
 #   CHAOS_SEED=17                      the first seed; each further round of a mode adds 1. A failed round prints its
 #                                      seed. The kernel decides the order of threads: run a seed several times
 #   CHAOS_WITHOUT="-stdio -limits"     leaves parts out: see chaos.c
-#   CHAOS_PATIENCE=20000               milliseconds without progress that are a failure
+#   CHAOS_PATIENCE=20000               milliseconds without progress that are a failure (default: 5000)
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup chaos

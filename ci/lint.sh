@@ -15,7 +15,7 @@
 #   ci/lint.sh msrv               the workspace and the library compile with the oldest Rust that Cargo.toml permits
 #   ci/lint.sh lines [--record]   no part of the repository has more lines than ci/lines.txt allows; --record writes the
 #                                 numbers that fell. A commit that needs more raises the number there, with a reason
-#   ci/lint.sh header [--write]   include/heapwright.h is what cbindgen makes of the sources; --write replaces it. Both
+#   ci/lint.sh header [--write]   include/heapwright.h equals cbindgen's output; --write replaces it. Both
 #                                 headers are C from C89 to C23 and C++ from C++11 to C++23, without a warning
 #   ci/lint.sh messages [NAME...] the compiler's errors about a type that a realm cannot hold tell the fix: programs of
 #                                 ci/messages do not compile, and their first lines quote the errors. One compiles

@@ -43,8 +43,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 # The archive. A program should see only the names that the shared library exports, and may define operators of its own:
-# those of C++ become weak, as in every C++ runtime. dlopen and dlclose stay out: a static program has none, a dynamic
-# one finds the C library's.
+# those of C++ become weak, as in every C++ runtime. dlopen and dlclose stay out: a static program lacks them,
+# and a dynamic program finds those of the C library.
 nm -D --defined-only "$shared" | awk '{ print $3 }' | grep -v -E '^(dlopen|dlclose)$' > "$work/exports"
 grep '^_Z' "$work/exports" > "$work/weak"
 sed 's/^/-u /' "$work/exports" > "$work/undefined"

@@ -218,7 +218,7 @@ make_deb() {
     local folder=$SCRATCH/deb doc=$SCRATCH/deb/usr/share/doc/heapwright
     stage "$folder" "lib/$machine-linux-gnu"
     pages "$folder"
-    # As Debian's policy has them.
+    # Debian's policy wants these folders.
     mkdir -p "$folder/usr/share/zsh/vendor-completions" "$folder/usr/share/lintian/overrides"
     mv "$folder/usr/share/zsh/site-functions/_heapwright" "$folder/usr/share/zsh/vendor-completions/"
     rmdir "$folder/usr/share/zsh/site-functions"
@@ -267,7 +267,7 @@ make_tar() {
     local folder=$SCRATCH/tar
     stage "$folder" lib
     mv "$folder/usr" "$folder/$archive"
-    # Wherever it is unpacked.
+    # The archive may be unpacked anywhere.
     sed -i 's|^prefix=.*|prefix=${pcfiledir}/../..|' "$folder/$archive/lib/pkgconfig/heapwright.pc"
     sed "s|@VERSION@|$version|" packaging/meson.build >"$folder/$archive/meson.build"
     install -m 644 LICENSE-MIT LICENSE-APACHE "$folder/$archive/"

@@ -213,7 +213,7 @@ fuzz_target!(|ops: Vec<Op>| {
                 }
             }
             Op::FreeSized { which } => {
-                // Only a block that kept its first alignment has a known alignment.
+                // The alignment of a resized block is no longer known.
                 match world.take(which) {
                     Some(block) if block.align > 0 => {
                         block.check(block.size);

@@ -5,7 +5,7 @@
 //! ```text
 //! text    A paragraph, printed first
 //! ours    COLUMNS                       columns whose failures and findings count as ours
-//! let     NAME | SECTION | ROW | COLUMN | METRIC             a median, for all expressions
+//! let     NAME | SECTION | ROW | COLUMN | METRIC             a median, for later expressions
 //! least   SECTIONS                      only the least round of each metric counts
 //! cells   SECTIONS | METRIC             a metric whose name is a number is a row of its own
 //! figure  WHAT | SECTIONS | ROWS | COLUMNS | EXPRESSION | OTHER | BOUND | KIND
@@ -23,8 +23,8 @@
 //! - OTHER is the column whose number of the same round is the divisor, or `-`. `best of COLUMNS`
 //!   is the column with the least median. `least of COLUMNS` and `most of COLUMNS` are the least
 //!   and the most in each round. `each of COLUMNS` gives a figure for each column.
-//! - BOUND is `<= 0.97x`, `>= 20 %`, `< 1` (for the median, too), or `-` and a unit. `verdict` has
-//!   the values of KIND. `must` is `middle`, and fails a quick run, too.
+//! - BOUND is `<= 0.97x`, `>= 20 %`, `< 1` (the median keeps it as well), or `-` and a unit.
+//!   KIND is a kind of `verdict`, or `must`: `middle`, whose miss also fails a quick run.
 //! - BASE is the column with numbers. Other columns have ratios to it, and a row MEAN may follow.
 //!   With `+COLUMN` other columns have numbers and ratios, with `-` only numbers.
 
@@ -256,7 +256,7 @@ pub struct Report {
     tables: String,
     figures: Vec<Figure>,
     failures: Vec<String>,
-    /// One of our runs failed, printed another output, or had a finding.
+    /// A run of ours failed, differed or had a finding, or a `must` figure was missed.
     broken: bool,
 }
 

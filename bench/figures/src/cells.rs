@@ -71,7 +71,7 @@ impl Cells {
         }
     }
 
-    /// Makes a row `ROW NAME` with one metric from each metric whose name is a number.
+    /// Adds a row `ROW NUMBER` with the values, as `metric`, of each metric named by a number.
     pub fn split_rows(&mut self, of: impl Fn(&str) -> bool, metric: &str) {
         for cell in self.order.clone().into_iter().filter(|cell| of(&cell.0)) {
             let at = (cell.0.as_str(), cell.1.as_str(), cell.2.as_str());
@@ -166,13 +166,13 @@ impl Cells {
     }
 }
 
-/// Returns the ratios in the rounds that both have.
+/// Returns the ratios in the rounds that both have, except where `other` is 0.
 pub fn ratios(one: &Rounds, other: &Rounds) -> Vec<f64> {
     let pairs = one.iter().filter_map(|(round, value)| Some((value, *other.get(round)?)));
     pairs.filter(|&(_, other)| other != 0.0).map(|(value, other)| value / other).collect()
 }
 
-/// Makes a table whose cells `cell` returns for a row and a column.
+/// Makes a table. `cell` returns the text for a row and a column.
 pub fn matrix(
     head: &str,
     rows: &[&str],

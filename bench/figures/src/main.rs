@@ -61,7 +61,7 @@ enum Asked {
     },
     /// Renders the pages from docs/figures.json
     Render,
-    /// Fails if a figure is older than DAYS, or of a commit that is no ancestor
+    /// Fails if a figure is older than DAYS, or of a commit that is no ancestor of HEAD
     Check {
         #[arg(long)]
         days: u64,

@@ -9,7 +9,7 @@
 //!   start                   the empty program, whose peak is part of every peak
 //! ```
 //!
-//! A missing field, or one of another type, is an error that names it. If one of two allocators
+//! An error names a required field that is missing or has another type. If one of two allocators
 //! failed on a program, the mean of the pair leaves that program out.
 
 use ::figures::cells::Cells;

@@ -7,7 +7,7 @@
 //! Direct leak of 1230 byte(s) in 10 object(s) allocated from:     if there is something
 //! ```
 //!
-//! Heapwright writes `Direct leak` lines, too: if there is an `ERROR SUMMARY`, only that counts.
+//! Heapwright also writes `Direct leak` lines. With an `ERROR SUMMARY` these do not count.
 
 /// The counts of a checker's report.
 #[derive(Debug, PartialEq)]

@@ -7,7 +7,7 @@ use command::{Ratios, SURE_ROUNDS, geometric_mean};
 #[allow(dead_code, reason = "the command needs more of it")]
 mod command;
 
-/// A ratio, and the interval that contains it 95 times of 100.
+/// An amount or a ratio, and the interval that contains it 95 times of 100.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Estimate {
     /// The median, or the mean over programs.

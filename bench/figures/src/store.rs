@@ -9,7 +9,7 @@
 //!
 //! A page names a section by `<!-- figures:NAME -->`. The text up to `<!-- /figures:NAME -->` is
 //! rendered, and a test refuses every other text. Each row of `readme` names cells of a section: a
-//! row by its first cell, a column by its number. `peer` is a text for a missing peer's number.
+//! row by its first cell, a column by its number. `peer` is the text if no peer has a number.
 
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};

@@ -15,7 +15,7 @@ pub fn number(value: f64) -> String {
 }
 
 /// Formats a value and its interval: `0.970 (0.950 to 0.990)`. With too few rounds for an interval,
-/// formats the range of the rounds.
+/// formats the range of the rounds. With one round, formats only the value.
 pub fn interval(estimate: Estimate) -> String {
     let Estimate { value, low, high, least, most, rounds } = estimate;
     let (low, high) = if estimate.is_trusted() { (low, high) } else { (least, most) };

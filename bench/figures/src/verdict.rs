@@ -9,7 +9,7 @@
 //! | `Timed` | none: the verdict is "too few rounds" | times |
 //! | `Middle` | the median | runs that take too long to repeat |
 //! | `Counted` | the worst round | memory, slots, instructions |
-//! | `Worst` | the worst round, with 6 rounds or more, too | pauses |
+//! | `Worst` | the worst round, with any number of rounds | pauses |
 
 use crate::statistics::Estimate;
 use crate::text::{interval, number, table};
@@ -65,11 +65,11 @@ pub enum Kind {
 pub enum Verdict {
     /// The whole interval lies within the bound.
     Certainly,
-    /// The interval reaches the bound.
+    /// The interval reaches the bound, or the judged value keeps it.
     Met,
-    /// The interval does not reach the bound.
+    /// The interval does not reach the bound, or the judged value breaks it.
     Missed,
-    /// There is no interval.
+    /// The kind needs an interval, and there is none.
     TooFew,
     /// There is no number.
     NotMeasured,

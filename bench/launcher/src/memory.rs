@@ -23,7 +23,7 @@ unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, length: usize) -> *mut
 /// # Safety
 ///
 /// As for C's `memset`: the range is valid.
-// SAFETY: no other function of this program has the name, and this one does what C's does.
+// SAFETY: no other function of this program has the name, and this function has the effect of C's.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memset(to: *mut u8, value: i32, length: usize) -> *mut u8 {
     for at in 0..length {

@@ -140,7 +140,7 @@ fn boxes(scale: usize) -> usize {
     hand_over(1000 * scale, 200, |random| Box::new([random.below(9); 6]), |numbers| numbers[5])
 }
 
-/// Runs two threads that each replace one of 40 buffers; `fill` makes a buffer of a size.
+/// Runs two threads. Each holds 40 buffers and replaces random ones by buffers from `fill`.
 fn hold(scale: usize, fill: impl Fn(usize) -> Vec<u8> + Sync) -> usize {
     in_threads(2, |seed| {
         let mut random = Random(seed * 15_485_863);

@@ -1,5 +1,5 @@
-//! Peers that are compiled here, from the sources that crates of Cargo's registry bundle. Flags,
-//! defines and lists of sources are those of the projects' own release builds.
+//! Peers that are compiled here, most of them from sources in crates of Cargo's registry. Flags,
+//! defines and lists of sources are those of the projects' release builds; exceptions are named.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -176,8 +176,8 @@ pub(crate) fn hardened_malloc(
     library(work, name, command, version, origin)
 }
 
-/// Returns the defines that its Makefile makes of a configuration: `CONFIG_SLAB_CANARY := true` is
-/// `-DSLAB_CANARY=true`. Some keep their first word, and some are only for the build.
+/// Returns the defines of a configuration, as the project's Makefile makes them. For example,
+/// `CONFIG_SLAB_CANARY := true` is `-DSLAB_CANARY=true`. Names in `WHOLE` keep `CONFIG_`.
 fn hardened_defines(configuration: &str) -> Vec<String> {
     const WHOLE: [&str; 7] = [
         "SEAL_METADATA",

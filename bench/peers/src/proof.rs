@@ -16,8 +16,8 @@ pub(crate) fn compile(work: &Path) -> Result<PathBuf, String> {
     Ok(program)
 }
 
-/// Runs the program under a peer: the library must define every function. A library without C++'s
-/// operators leaves them to the C++ library's, which call malloc.
+/// Runs the program under a peer, whose library must define every C function. C++ operators may be
+/// missing: the C++ library has its own, which call malloc.
 pub(crate) fn check(peer: &Peer, probe: &Path) -> Result<(), String> {
     let mut command = Command::new(probe);
     command.env("LD_PRELOAD", &peer.library).envs(peer.environment.iter().copied());

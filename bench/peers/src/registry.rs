@@ -1,4 +1,4 @@
-//! The folders of the sources of this workspace's crates.
+//! Finds the source folders of the crates that bench/Cargo.lock names.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -9,7 +9,7 @@ use crate::{built, debian};
 pub(crate) struct Entry {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
-    /// Whether the peer is in no race, unless the command line names it.
+    /// Whether the peer races only if the command line names it.
     pub(crate) by_name_only: bool,
     get: fn(&Path, &'static str) -> Result<Peer, String>,
 }

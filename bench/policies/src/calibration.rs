@@ -11,7 +11,7 @@ pub const SPINS: u32 = 100;
 /// The longest sleep of a waiter between two looks, as in the library's shared registry.
 pub const NAP_NS: u64 = 1_000_000;
 
-/// The fewest switches in a slice. In a shorter slice no thread would run.
+/// The least slice, in switches. In a slice as long as a switch, no thread would run.
 pub const SLICE_SWITCHES: u64 = 8;
 
 /// The costs and their origin.

@@ -1,5 +1,5 @@
-//! Simulates shared caches on machines with many CPUs, and measures the costs for it. The
-//! allocator is heapwright, because `calibrate` measures its calls.
+//! Simulates shared caches on machines with many CPUs, and measures the costs for the simulation.
+//! The program allocates with heapwright: `calibrate` measures calls of the global allocator.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;

@@ -239,7 +239,7 @@ impl<'a> World<'a> {
         world
     }
 
-    /// Returns the time.
+    /// Returns the simulated time.
     pub fn now(&self) -> u64 {
         self.events.now()
     }
@@ -553,8 +553,8 @@ impl<'a> World<'a> {
 
     /// Checks the invariants. An error names the broken one.
     ///
-    /// A lock has one holder, and a thread at most one lock. A thread is on one CPU, or in one
-    /// queue, or asleep. A CPU idles only if all queues are empty.
+    /// A lock has one holder, and a thread at most one lock. A thread runs on one CPU, or is
+    /// in one queue, asleep, or about to wake. A CPU idles only if all queues are empty.
     pub fn check(&self) -> Result<(), String> {
         let sure = |right: bool, what: &str| {
             if right { Ok(()) } else { Err(format!("at {}: {what}: {self:?}", self.now())) }

@@ -3,7 +3,7 @@
 //! A map of N slots is filled and then loses half of its objects (32 bytes), in random order. Then
 //! `insert` fills it again, and `remove` empties it by half. `get` looks each live key up in random
 //! order, and `iterate` reads a field of each object. `memory` is the growth of the process, in
-//! bytes for each live object. A run for small maps has many of them.
+//! bytes for each live object. Of small maps, `memory` makes many.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

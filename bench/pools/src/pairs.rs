@@ -12,7 +12,7 @@ use std::hint::black_box;
 use crate::measure::{Object, report, time, warm_host};
 use figures::random::Random;
 
-/// A pool and one kind of handle. `&Pool` implements the trait: handles may borrow the pool.
+/// A pool and one kind of handle. Its maker may refer to the pool, which handles then borrow.
 pub trait Maker<T> {
     /// The program's handle to an object.
     type Handle;
@@ -83,7 +83,7 @@ pub enum Shape {
 pub struct Work {
     shape: Shape,
     pairs: u64,
-    /// Whether to print the result; under callgrind no.
+    /// Whether to time the pairs and print the result; not under callgrind.
     timed: bool,
 }
 

@@ -6,7 +6,7 @@
 //! N. Every sum, product, quotient and remainder is a new block of 16 to 70 bytes that dies a few
 //! operations later. The workload shows the bare cost of `malloc` and `free` in the cache.
 //!
-//! A test in every eighth step: A^2 is congruent to Q or -Q modulo N.
+//! Every eighth step tests that A^2 is congruent to Q modulo N.
 //!
 //! Life cycle: a dozen blocks live; nearly all die within a step.
 

@@ -27,7 +27,7 @@ pub(crate) fn open(letters: &LetterBox) -> MutexGuard<'_, Vec<Block>> {
     letters.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Frees all blocks. Returns their sum.
+/// Frees all blocks. Returns `sum` plus their stamps.
 pub(crate) fn release_all(blocks: Vec<Block>, sum: u64) -> u64 {
     blocks.into_iter().map(Block::release).fold(sum, u64::wrapping_add)
 }

@@ -7,13 +7,13 @@
 //! - *the same work every time*: random numbers come from seeded generators, and the amount of work
 //!   is a number, never a length of time;
 //! - *the same answer everywhere*: the checksum depends on the bytes that were written and read
-//!   back, never on addresses or the order of threads. An allocator that loses, mixes up or hands
-//!   out memory twice gives another checksum;
+//!   back, never on addresses or the order of threads. An allocator that loses memory, mixes it up
+//!   or hands it out twice gives another checksum;
 //! - *memory is used*: blocks are written before they are freed;
 //! - *a fixed number of threads*: the workload does not depend on the machine.
 //!
-//! At scale 1 each takes about half a second with glibc on a small machine. Scale N does N times
-//! the work (with the same live memory), and scale 0 is a miniature for tests.
+//! At scale 1 each but `empty` takes about half a second with glibc on a small machine. Scale N
+//! does N times the work (with the same live memory), and scale 0 is a miniature for tests.
 //!
 //! A counting library in front of glibc's allocator (`LD_PRELOAD`) took `live_bytes` and
 //! `operations`, which are rounded. Both include the needs of Rust's threads and containers, and

@@ -10,7 +10,7 @@ impl Random {
         Self(seed)
     }
 
-    /// The stream of one of several threads (or phases).
+    /// Makes the generator of one of several threads or phases.
     pub(crate) fn of(seed: u64, thread: usize) -> Self {
         Self(Self(seed).next() ^ Self(thread as u64 + 1).next())
     }

@@ -8,11 +8,11 @@
 //!
 //! ```text
 //!   crates/heapwright-substrate/src/registry/{policy, shared, common, thread_index}.rs
-//!        their `loom` is shuttle, by its name in Cargo.toml; build.rs sets `cfg(loom)`
+//!        Cargo.toml renames shuttle to `loom`; build.rs sets `cfg(loom)`
 //! ```
 //!
 //! The checks find a second holder of a cache, of an object or of a thread index. They find a
-//! holder's lost mark, a cache beyond K, and a thread that waits for ever. (Shuttle ends a
+//! holder's lost visit, a cache beyond K, and a thread that waits for ever. (Shuttle ends a
 //! schedule of a million steps, and one in which all threads wait.)
 //!
 //!     schedules [NUMBER]      this many schedules of each kind; 1000 by default
