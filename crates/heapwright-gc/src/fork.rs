@@ -25,7 +25,6 @@ use super::attach;
 use super::forks;
 use super::heap;
 use super::mutator::{self, Mutator};
-use super::safepoints::ATTACHED;
 use super::world::{self, Handshake, WithWorld};
 
 static HANDLERS: Handlers = Handlers { before, unlock, in_child };
@@ -122,10 +121,11 @@ fn in_child(alone: bool) {
             // SAFETY: a handshake of a heap's world is a mutator's.
             let mutator = unsafe { Mutator::of(handshake) };
             let is_mine = mutator.thread.get() == os::thread_token();
-            // Any thread may enter with a mutator that is away and was not attached.
-            let is_free = handshake.is_out() && mutator.how.get() & ATTACHED == 0;
+            let is_free = handshake.is_out() && mutator.may_move.get() != 0;
             if is_free && !is_mine {
                 mutator.thread.set(0);
+                mutator.how.set(0);
+                mutator.stack.clear();
             }
             is_mine || is_free
         };
@@ -138,6 +138,10 @@ fn in_child(alone: bool) {
             other.each_page_in_use(|page| heap.moving.note_used(&heap.space, page));
             heap.forget_mutator(other);
         });
+        // (A thread that the child lacks may have counted a mutator without adding it.)
+        let mut mutators = 0;
+        heap.each_mutator(|_| mutators += 1);
+        heap.space.sizing.mutators.set(mutators);
     }
 }
 

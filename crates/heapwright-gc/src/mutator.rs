@@ -65,6 +65,8 @@ pub(super) struct Mutator {
     /// The mutator's thread. `how`: how the thread got the mutator (`CAME`, `ATTACHED`, `ENDED`).
     pub(super) thread: Num,
     pub(super) how: Num,
+    /// Whether any thread may enter with the mutator while it is away (see `attach_away`).
+    pub(super) may_move: Num,
     /// Whether the thread has left its other mutators because it waits for this mutator's heap.
     pub(super) left_others: Num,
     /// The thread's number in the system, and above it the number of forks when it was read, plus 1
@@ -104,6 +106,7 @@ impl Mutator {
         self.data.set(ptr::null_mut());
         self.system_thread.set(0);
         self.how.set(0);
+        self.may_move.set(0);
         self.left_others.set(0);
         self.stack.clear();
         self.handles.balance.set(0);

@@ -48,7 +48,7 @@ pub(super) fn resident(pid: u32, facts: &Facts, maps: &Maps) -> Option<Resident>
         tables += count(at, bytes)?;
     }
     // Kernels before 6.15 show guard pages as pages in swap space.
-    all.swapped = all.swapped.min(swapped(pid)?);
+    all.swapped = all.swapped.min(swapped(pid).unwrap_or(u64::MAX));
     (all.window, all.tables) = (window, tables);
     Some(all)
 }

@@ -40,10 +40,13 @@ impl Elsewhere {
     pub(crate) fn bring_back(&self) -> io::Result<()> {
         let bring = |(record, link): &(PathBuf, PathBuf)| {
             let mut record = File::open(record)?;
-            fs::remove_file(link)?;
+            // (The program may have removed the link.)
+            let _gone = fs::remove_file(link);
             let mut copy = File::options().write(true).create_new(true).mode(0o600).open(link)?;
-            fchown(&copy, Some(record.metadata()?.uid()), None)?;
-            io::copy(&mut record, &mut copy).map(|_| ())
+            io::copy(&mut record, &mut copy)?;
+            // (Some file systems have no owners.)
+            let _owned = fchown(&copy, Some(record.metadata()?.uid()), None);
+            Ok(())
         };
         self.records.iter().map(bring).fold(Ok(()), io::Result::and)
     }

@@ -109,8 +109,9 @@ impl Mutator {
 
     /// Ends a [`Mutator::defer_majors`].
     pub fn resume_majors(&self) {
-        self.inner().scopes.set(self.inner().scopes.get().wrapping_sub(1));
+        // In this order a fork in between leaves no scope to the child.
         self.heap().trace.generations.resume_majors();
+        self.inner().scopes.set(self.inner().scopes.get().wrapping_sub(1));
     }
 
     /// Returns whether a major collection is due; [`Mutator::defer_majors`] may hold it back.

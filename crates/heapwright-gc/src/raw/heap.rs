@@ -109,7 +109,9 @@ impl Heap {
     /// ```
     #[must_use]
     pub fn attach_away(&self) -> Option<Mutator> {
-        attached::Mutator::join(self.inner()).map(Mutator::new)
+        let slot = attached::Mutator::join(self.inner())?;
+        slot.value.may_move.set(1);
+        Some(Mutator::new(slot))
     }
 
     /// Adds `bytes` (or subtracts, if negative) to the memory that objects of the heap keep

@@ -47,27 +47,26 @@ int main(int argc, char **argv)
     void *untouched = &limit;
     CHECK(posix_memalign(&untouched, 4096, taken) == ENOMEM && untouched == &limit);
 
-    /* Frees half of the blocks: the others are intact, and there is memory again. */
-    for (int every = 0; list;) {
-        void **next = *list;
-        if (every++ % 2 || !next) {
-            free(list);
-            list = next;
-        } else {
-            void **keep = list;
-            list = next;
-            *keep = NULL;
-            if (every > 1000000)
-                break;
-            free(keep);
-        }
+    /* The newer half of the blocks is freed. The others are intact, and there is memory again. */
+    void **next;
+    for (size_t n = taken / size / 2; n > 0; n--) {
+        next = *list;
+        free(list);
+        list = next;
     }
+    for (void **block = list; block; block = *block)
+        for (size_t at = sizeof *block; at < size && at < 4096; at++)
+            CHECK(((char *)block)[at] == 1);
     malloc_trim(0);
     for (int i = 0; i < 100; i++) {
         char *p = malloc(100000);
         CHECK(p != NULL);
         memset(p, 1, 100000);
         free(p);
+    }
+    for (; list; list = next) {
+        next = *list;
+        free(list);
     }
     pthread_t other;
     for (int i = 0; i < 20; i++)

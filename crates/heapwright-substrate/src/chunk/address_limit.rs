@@ -16,7 +16,7 @@
 //! limits both. In a generous window, free runs become absent only for lack of writable memory
 //! (`RLIMIT_DATA`), and their addresses stay reserved. Only `chunk` calls this, under its lock.
 
-use super::{Chunk, Run, RunIndex, State, Window};
+use super::{Back, Chunk, Run, RunIndex, State, Window};
 use crate::address_map::Entry;
 use crate::os::{self, Memory};
 use crate::size_class::UNIT;
@@ -34,12 +34,14 @@ impl<O: Memory + Copy> Chunk<O> {
             let length = RunIndex::length(self.map, run);
             let end = run + length;
             // If the program has mapped memory at the run's start, the run's end may still be free.
-            let place = [run, end - units]
-                .into_iter()
-                .find(|&unit| self.window.get_back(self.map.address_of(unit), units * UNIT));
-            if place.is_none()
-                && (self.window.is_generous() || !self.window.is_memory_left(units * UNIT))
-            {
+            let (mut is_taken, is_reserved) = (false, self.window.is_generous());
+            let place = [run, end - units].into_iter().find(|&unit| {
+                let at = self.map.address_of(unit);
+                let back = self.window.get_back_as(at, units * UNIT, is_reserved);
+                is_taken |= back == Back::Taken;
+                back == Back::Done
+            });
+            if place.is_none() && !(is_taken && self.absent.runs() < MOST_HOLES) {
                 return None;
             }
             self.absent.remove(run);

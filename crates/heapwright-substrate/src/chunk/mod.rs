@@ -47,6 +47,7 @@ use low_water::LowWater;
 pub use process::*;
 use runs::{RunIndex, State};
 pub use side::Side;
+pub use window::Back;
 use window::Window;
 
 /// Dirty units that may wait: this many, plus twice the number of units in use.

@@ -11,7 +11,7 @@
 //! `limit` releases memory, and `stats`, `status` and `walk` read figures.
 
 use super::address_limit::MOST_HOLES;
-use super::{Chunk, LONG, Run, Want, large_block, waited};
+use super::{Back, Chunk, LONG, Run, Want, large_block, waited};
 use crate::address_map::{Entry, MAP, MAX_UNITS};
 use crate::memory_limit::{self, Nearness};
 use crate::os::{self, Memory, SYSTEM, System};
@@ -194,27 +194,12 @@ pub fn retract_free() -> bool {
     CHUNK.lock().retract_free()
 }
 
-/// How [`put_back`] ended.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Back {
-    /// The unit reads as zero.
-    Done,
-    /// The program has mapped something at the unit.
-    Taken,
-    /// There is no memory.
-    NoMemory,
-}
-
 /// Undoes [`withdraw`].
 pub fn put_back(unit: usize, how: Absent) -> Back {
     let mut chunk = CHUNK.lock();
-    let is_reserved = how == Absent::Shut;
-    let is_back = chunk.window.get_back_as(MAP.address_of(unit), UNIT, is_reserved);
-    if !is_back && (is_reserved || !chunk.window.is_memory_left(UNIT)) {
-        return Back::NoMemory;
-    }
-    chunk.withdrawn -= 1;
-    if is_back { Back::Done } else { Back::Taken }
+    let back = chunk.window.get_back_as(MAP.address_of(unit), UNIT, how == Absent::Shut);
+    chunk.withdrawn -= usize::from(back != Back::NoMemory);
+    back
 }
 
 /// Whether address space is limited. If so, free runs take address space from its other users.

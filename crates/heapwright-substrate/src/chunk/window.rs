@@ -108,6 +108,17 @@ impl Side {
     }
 }
 
+/// Whether memory that went to the kernel came back (see [`Window::give_back`]).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Back {
+    /// It reads as zero.
+    Done,
+    /// The program has mapped something there.
+    Taken,
+    /// There is no memory.
+    NoMemory,
+}
+
 pub(super) struct Window<O: 'static> {
     os: O,
     map: &'static AddressMap,
@@ -555,40 +566,32 @@ impl<O: Memory> Window<O> {
 
     /// Undoes [`Window::give_back`]: the memory reads as zero. False: the memory is still gone.
     pub(super) fn get_back(&mut self, at: *mut u8, size: usize) -> bool {
-        self.get_back_as(at, size, self.generous)
+        self.get_back_as(at, size, self.generous) == Back::Done
     }
 
     /// As [`Window::get_back`]. `is_reserved`: the window was generous when the memory went.
-    pub(super) fn get_back_as(&mut self, at: *mut u8, size: usize, is_reserved: bool) -> bool {
+    pub(super) fn get_back_as(&mut self, at: *mut u8, size: usize, is_reserved: bool) -> Back {
         let got = if is_reserved { at } else { self.os.reserve_at(at.addr(), size) };
         if got.is_null() {
-            return false;
+            // If there are addresses elsewhere, these are taken.
+            let elsewhere = self.os.reserve(size, self.os.page_size());
+            if elsewhere.is_null() {
+                return Back::NoMemory;
+            }
+            // SAFETY: the range was reserved just now, and no thread has seen it.
+            unsafe { self.os.release(elsewhere, size) };
+            return Back::Taken;
         }
         // SAFETY: the range is in whole pages, and reserved just now or all the time.
         if !unsafe { self.os.commit(got, size) } {
-            if is_reserved {
-                return false;
+            if !is_reserved {
+                // SAFETY: the range was reserved just now, and no thread has seen it.
+                unsafe { self.os.release(got, size) };
             }
-            // SAFETY: the range was reserved just now, and no thread has seen it.
-            unsafe { self.os.release(got, size) };
-            return false;
+            return Back::NoMemory;
         }
         self.returned -= size;
-        true
-    }
-
-    /// Whether the kernel has `size` bytes of memory at any place. If it has, and
-    /// [`Window::get_back`] failed in a piecewise window, the program has mapped something there.
-    pub(super) fn is_memory_left(&self, size: usize) -> bool {
-        let got = self.os.reserve(size, self.os.page_size());
-        if got.is_null() {
-            return false;
-        }
-        // SAFETY: the range was reserved just now.
-        let is_left = unsafe { self.os.commit(got, size) };
-        // SAFETY: the range was reserved just now, and no thread has seen it.
-        unsafe { self.os.release(got, size) };
-        is_left
+        Back::Done
     }
 
     pub(super) fn is_generous(&self) -> bool {

@@ -316,11 +316,13 @@ fn allocate_in(group: usize, request: Request) -> *mut u8 {
         return block.as_ptr();
     }
     let class = slabs::grouped(class, group);
+    let mut tried = false;
     loop {
         let mut drawn = None;
         slabs::draw(class, 1, |slot| drawn = Some(slot));
         let Some(slot) = drawn else {
-            if make_room(None, request) {
+            if !tried && make_room(None, request) {
+                tried = true;
                 continue;
             }
             return ptr::null_mut();

@@ -62,12 +62,14 @@ pub(super) fn commit(first: usize, units: usize) -> bool {
         return commit_range(first, end, words.reserved);
     }
     // Continues from the last commit, so that all words form one mapping. Untouched words are free.
-    let to = end.next_multiple_of(STEP).min(words.reserved);
-    let done = to <= words.committed || commit_range(words.committed, to, words.reserved);
-    if done {
-        words.committed = words.committed.max(to);
+    // (At a limit, memory may suffice for fewer words only.)
+    for to in [end.next_multiple_of(STEP).min(words.reserved), end] {
+        if to <= words.committed || commit_range(words.committed, to, words.reserved) {
+            words.committed = words.committed.max(to);
+            return true;
+        }
     }
-    done
+    false
 }
 
 fn commit_range(first: usize, end: usize, reserved: usize) -> bool {
