@@ -1988,9 +1988,10 @@ size_t hw_gc_traced_to(const struct hw_gc_tracer *tracer);
 
 /**
  * Reports that object, for which trace was called, has more references than were reported now.
- * trace is called again, maybe in a later step, and hw_gc_traced_to then returns from. from is any
- * number from 1 to 2^60, such as the number of references reported so far. Use this if one call
- * for all references would take too long, and hw_gc_mark_range does not suit. Call it last.
+ * trace is called again, maybe in a later step. Then hw_gc_traced_to returns the number `from`,
+ * which the caller chooses: 1 to 2^60, such as the number of references reported so far. Use this
+ * if one call for all references would take too long, and hw_gc_mark_range does not suit. Call it
+ * last.
  *
  * Between the calls a reference may move from the unreported part of the object to a reported
  * part. That store must be reported, as any other (hw_gc_write, hw_gc_touch).
@@ -2017,13 +2018,14 @@ void hw_gc_mark_weak(struct hw_gc_tracer *tracer,
 /**
  * Reports an ephemeron: the reference in key is weak, and value keeps its object as long as the
  * key's object lives. When the key's object has died, key and value become NULL. A key that is no
- * object of the heap lives for ever. So does NULL: the program may store the value first.
+ * object of the heap lives for ever. A NULL key counts as alive, so the program may store the
+ * value before the key.
  *
  * The program's duties:
  *
  * tracer is the argument of the running callback; key lies in the object that is being traced.
- * value lies there, too, or in static data. In static data the value is kept for as long as the
- * object is.
+ * value lies there, too, or in static data. A value in static data lives as long as the traced
+ * object.
  */
 void hw_gc_mark_ephemeron(struct hw_gc_tracer *tracer,
                           void **key,
@@ -2039,7 +2041,7 @@ void hw_gc_mark_ephemeron(struct hw_gc_tracer *tracer,
 void hw_gc_mark_maybe(struct hw_gc_tracer *tracer, void *word);
 
 /**
- * Reports every word from from up to to, as hw_gc_mark_maybe.
+ * Reports each word of the range between the two addresses, as hw_gc_mark_maybe does.
  *
  * The program's duties:
  *

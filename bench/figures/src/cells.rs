@@ -71,7 +71,8 @@ impl Cells {
         }
     }
 
-    /// Adds a row `ROW NUMBER` with the values, as `metric`, of each metric named by a number.
+    /// Adds a row `ROW NUMBER` for each metric whose name is a number. The row has that metric's
+    /// values under the name `metric`.
     pub fn split_rows(&mut self, of: impl Fn(&str) -> bool, metric: &str) {
         for cell in self.order.clone().into_iter().filter(|cell| of(&cell.0)) {
             let at = (cell.0.as_str(), cell.1.as_str(), cell.2.as_str());

@@ -184,7 +184,7 @@ impl Runner {
             findings = 1;
         }
         if findings > 0 {
-            let first = ended.stderr.lines().find(found).unwrap_or("what it ended with 99 for");
+            let first = ended.stderr.lines().find(found).unwrap_or("exit code 99, without a line");
             let times = self.said.entry(first.to_owned()).or_default();
             *times += 1;
             if *times == 1 {
@@ -219,8 +219,10 @@ impl Runner {
                 let first = state.output.get_or_insert_with(|| output.clone());
                 if *first != output {
                     let differs = first.lines().zip(output.lines()).find(|(a, b)| a != b);
-                    let (a, b) = differs.unwrap_or(("", "less or more lines"));
-                    eprintln!("{name} prints something else: '{b}' where '{a}' was expected");
+                    match differs {
+                        Some((a, b)) => eprintln!("{name} prints '{b}' in place of '{a}'"),
+                        None => eprintln!("{name} prints another number of lines than expected"),
+                    }
                     numbers.push(("different".to_owned(), 1.0));
                 }
             }

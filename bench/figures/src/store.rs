@@ -298,7 +298,7 @@ pub(crate) fn check(days: u64) -> Result<bool, String> {
         let [command, commit, date] = ["command", "commit", "date"].map(|field| word(of, field));
         let ancestor = said("git", &["merge-base", "--is-ancestor", commit, "HEAD"]).is_some();
         let old = seconds(date).is_none_or(|then| now.saturating_sub(then) > days * DAY);
-        for (wrong, why) in [(old, "is older than allowed"), (!ancestor, "is of no ancestor")] {
+        for (wrong, why) in [(old, "is too old"), (!ancestor, "is no ancestor of HEAD")] {
             if wrong {
                 println!("{name}: {command}, {date}, {commit} {why}");
                 holds = false;

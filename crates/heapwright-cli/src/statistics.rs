@@ -101,7 +101,7 @@ impl Folder {
         Self::new_in(&std::env::temp_dir()).or_else(|_| Self::new_in(Path::new("/tmp")))
     }
 
-    /// Makes a folder in memory or on another disk, for a full folder of temporary files.
+    /// Makes a folder in `/dev/shm`, `/tmp` or `/var/tmp`, because the temporary folder is full.
     pub(crate) fn in_memory() -> std::io::Result<Self> {
         let bases = [IN_MEMORY, "/tmp", "/var/tmp"];
         let full = std::env::temp_dir();

@@ -92,8 +92,9 @@ impl NativeStack {
         }
         if !self.holds(top, base) {
             misuse::collected_heap(
-                "a collection on a stack that is not the one of hw_gc_scan_stack: name each stack \
-                 (makecontext, sigaltstack) when it is entered, and the old one when it is left",
+                "a collection on a stack that is not the one of hw_gc_scan_stack: call \
+                 hw_gc_scan_stack with each stack that the thread enters (makecontext, \
+                 sigaltstack), and with the old stack when the thread returns to it",
             );
         }
         for register in &self.registers {

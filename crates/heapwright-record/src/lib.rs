@@ -7,7 +7,7 @@
 //! a stats file (little endian)
 //! +----------+-----------+-------------+-----------------------------+
 //! | magic 8  | version 4 | length 4    | length / 8 words of `Stats` |
-//! | HWSTATS\0|           | (of words)  | in the order of the struct  |
+//! | HWSTATS\0|           | (in bytes)  | in the order of the struct  |
 //! +----------+-----------+-------------+-----------------------------+
 //! ```
 //!

@@ -32,8 +32,9 @@ use crate::unit_record::Record;
 pub const UNBOUNDED: usize = usize::MAX;
 
 /// Returns the bytes from `address` to its block's end or next [poisoned](crate::heap::poison)
-/// byte. Returns 0 if the block was freed or no block is there. Returns [`UNBOUNDED`] if the memory
-/// is not the heap's, or is an arena's, whose blocks are not known. Takes constant time.
+/// byte. Returns 0 if the block was freed or no block is there; the fast heap does not know which
+/// slots are free. Returns [`UNBOUNDED`] if the memory is not the heap's, or is an arena's, whose
+/// blocks are not known. Takes constant time.
 ///
 /// ```
 /// use heapwright::heap;

@@ -57,8 +57,8 @@ impl Rule {
             Self::Leak(reach) => leak(reach),
             Self::Growth => (
                 "Memory that keeps growing",
-                "The live bytes of one stack rose through most of the run. Nothing has to be \
-                 lost: a cache without a bound, or a list that is only added to, looks so.",
+                "The live bytes of one stack rose through most of the run. This need not be a \
+                 leak: a cache without a bound, or a list that only grows, looks the same.",
                 "Look at what keeps the blocks, and whether it has a bound.",
             ),
         };
@@ -117,8 +117,8 @@ fn error(kind: FindingKind) -> Words {
         ),
         FindingKind::WriteAfterFree => (
             "Write to a freed block",
-            "A block was found changed after it had been freed. The write was before the place \
-             where it was found.",
+            "A block was found changed after it had been freed. The write happened earlier than \
+             the call that found it.",
             "Look for pointers to the block that outlive it; let nothing keep one.",
         ),
         FindingKind::UseAfterFree => (
@@ -152,7 +152,7 @@ fn error(kind: FindingKind) -> Words {
         ),
         FindingKind::Uninitialised => (
             "Use of an uninitialised value",
-            "What the program does changes with bytes of a block that it has not written.",
+            "The behaviour of the program depends on bytes of a block that were never written.",
             "Write the bytes before they are read, or allocate them with calloc; mind the padding \
              of structs that are written or compared whole.",
         ),
@@ -178,8 +178,8 @@ fn leak(reach: Reach) -> Words {
         ),
         Reach::Possible => (
             "Memory that is possibly lost",
-            "All that leads to these blocks may be no pointer to them: it points into their \
-             middle, or was seen where a thread could not be asked.",
+            "No certain pointer leads to these blocks. A word points into their middle, or lies in \
+             a thread that did not answer.",
             "Keep a pointer to the start of the block, or see that it is freed.",
         ),
         Reach::Reachable => (

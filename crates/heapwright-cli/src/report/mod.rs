@@ -15,7 +15,7 @@
 //! innermost     the calls with which memcheck's stacks begin
 //! suppressions  which findings are hidden
 //! naming        stacks get frames, and frames names; source: lines around them
-//! unseen        processes without a last look
+//! unseen        processes that ended without a final leak check
 //! point         a check, or a time
 //! calls         a stack as calls, for people; held: memory, stack by stack
 //! diff          two points in time, or two runs, compared
@@ -25,8 +25,8 @@
 //!
 //! A record may be as large as the disk. One pass leaves about 100 bytes for each distinct stack,
 //! and one small struct for each distinct finding. Only reported stacks get frames and names. The
-//! report has at most [`Options::limit`] different errors, and the first hundred thousand groups of
-//! blocks, by fate and size. It counts the others.
+//! report has at most [`Options::limit`] different errors, and 100,000 groups of leaked blocks: the
+//! worst reach first, then the most bytes. It counts the others.
 
 pub(crate) mod calls;
 pub(crate) mod diff;
@@ -84,8 +84,8 @@ pub(crate) struct Options {
     pub(crate) everything: bool,
     pub(crate) wanted: Wanted,
     pub(crate) quiet: bool,
-    /// Whether the folders are those of a run that has just ended. If so, records of users whom no
-    /// process of the run became are left out.
+    /// Whether the folders are those of a run that has just ended. If so, the report skips another
+    /// user's records, unless a process of the run switched to that user.
     pub(crate) is_of_run: bool,
     /// The point in time up to which checks count.
     pub(crate) at: Point,
@@ -208,8 +208,8 @@ fn gather(arguments: &[PathBuf], options: &Options) -> anyhow::Result<Gathered> 
             if options.is_of_run && arguments.iter().all(is_foreign) {
                 let path = path.display();
                 gathered.foreign.push(format!(
-                    "{path} is no record of this run: user {owner} owns it, whom no process of the \
-                     run became"
+                    "{path} is no record of this run: no process of the run switched to its owner, \
+                     user {owner}"
                 ));
                 return Ok(());
             }

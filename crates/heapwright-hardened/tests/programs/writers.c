@@ -27,6 +27,8 @@ wchar_t *wmempcpy(wchar_t *, const wchar_t *, size_t) WEAK;
 #endif
 size_t strlcpy(char *, const char *, size_t) WEAK;
 size_t strlcat(char *, const char *, size_t) WEAK;
+size_t __strlcpy_chk(char *, const char *, size_t, size_t) WEAK;
+size_t __strlcat_chk(char *, const char *, size_t, size_t) WEAK;
 void *__mempcpy(void *, const void *, size_t) WEAK;
 void __bzero(void *, size_t) WEAK;
 char *__stpcpy(char *, const char *) WEAK;
@@ -226,6 +228,8 @@ static int wide_print_list(wchar_t *to, size_t n, int how, const wchar_t *format
     F(__stpncpy, 1, __stpncpy(to, string(3), n) == to + 3)                                          \
     F(strlcpy, 1, strlcpy(to, string(MOST), n) == MOST)                                             \
     F(strlcat, 1, (begin(to), strlcat(to, string(MOST), n) == MOST + 1))               \
+    F(__strlcpy_chk, 1, __strlcpy_chk(to, string(MOST), n, UNKNOWN) == MOST)                        \
+    F(__strlcat_chk, 1, (begin(to), __strlcat_chk(to, string(MOST), n, UNKNOWN) == MOST + 1))       \
     F(wmemcpy, 4, wmemcpy(wide, wide_source, n) == wide)                                            \
     F(wmemmove, 4, wmemmove(wide, wide_source, n) == wide)                                          \
     F(wmempcpy, 4, wmempcpy(wide, wide_source, n) == wide + n)                                      \

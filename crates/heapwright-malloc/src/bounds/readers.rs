@@ -9,7 +9,7 @@
 //! | a string | to its end; a number: its digits; two compared strings: to their difference |
 //! | a format | the format, and the string of each `%s` (see `format`) |
 //!
-//! The checks allow a null pointer: the C library refuses it, or it has a meaning (`strtok`).
+//! The checks ignore a null pointer: the C library faults on it, or gives it a meaning (`strtok`).
 
 use super::table::{ConstText, ConstWide, From, List, Text, To, Wide};
 use super::{Check, Function, Glance, Room, Stage, product, reading, wide};

@@ -3,8 +3,8 @@
 //! **Forwarding.** A program may replace some forms and rely on the others to call its own. For
 //! example, the compiler calls `delete(p, n)` although the program has replaced `delete(p)` alone.
 //! So each forwarding form is one jump to the program's operator, or to ours if there is none. The
-//! jump goes through the symbol table, or through a table of our own, [`FORWARD`], which the
-//! dynamic linker fills in the same way.
+//! jump reads its target from the global offset table, or from a table of our own, [`FORWARD`]. The
+//! dynamic linker fills in both.
 //!
 //! **Telling apart.** A debug heap must know `new[]` from `new`, and the sizes and alignments of
 //! `delete`. A forwarding form loses all this. So debug mode and hardened mode replace words of
@@ -20,8 +20,8 @@
 //!   nothrow forms   ->  the form behind them, which reports (nothrow forms know no more)
 //! ```
 //!
-//! Fast mode pays nothing: the jump reads a word of [`FORWARD`] instead of a word of the symbol
-//! table. Both tables become read-only (`.data.rel.ro`).
+//! Fast mode pays nothing: the jump reads a word of [`FORWARD`] instead of a word of the global
+//! offset table. Both tables become read-only (`.data.rel.ro`).
 
 use super::failure::new_array_slow;
 use super::{_ZdlPv, _ZdlPvSt11align_val_t, _Znwm, _ZnwmSt11align_val_t};
@@ -51,7 +51,7 @@ pub(super) extern "C" fn delete_sized(block: *mut c_void, size: size_t) {
 }
 
 /// The targets of the forwarding forms that lose information. The dynamic linker makes the section
-/// read-only before any code runs; debug and hardened mode make it writable for good.
+/// read-only when it has filled it in; debug and hardened mode make it writable for good.
 #[repr(C, align(64))]
 struct Forward([AtomicPtr<c_void>; FORWARDING]);
 
@@ -196,7 +196,8 @@ macro_rules! to_slow {
     };
 }
 
-/// `new[](n)`, reporting. The heap's start finds [`tell_forms_apart`] by the word beside it.
+/// `new[](n)`, reporting. The assembly also emits a word by which the heap's start finds
+/// [`tell_forms_apart`].
 #[unsafe(naked)]
 #[allow(named_asm_labels, reason = "the heap's start finds the word by its name")]
 extern "C" fn new_array() {

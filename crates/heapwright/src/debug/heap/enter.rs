@@ -79,7 +79,8 @@ impl Heap {
         common.is_some_and(|state| state.is_of(mine))
     }
 
-    /// Enters the calling thread's state or the common one. `None` without memory or its lock.
+    /// Enters the calling thread's state or the common one. `None` without memory, or if a signal
+    /// handler does not get the common state's lock within 200 ms.
     #[inline]
     pub(crate) fn enter(&'static self) -> Option<EnteredState> {
         let index = thread_index::mine();
