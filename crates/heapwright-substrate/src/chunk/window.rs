@@ -108,7 +108,7 @@ impl Side {
     }
 }
 
-/// Whether memory that went to the kernel came back (see [`Window::give_back`]).
+/// Whether memory that was [withdrawn](super::withdraw) came back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Back {
     /// It reads as zero.
