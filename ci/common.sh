@@ -70,7 +70,7 @@ is_quick() { [ -n "${HEAPWRIGHT_QUICK:-}" ]; }
 
 # The library's packages for Cargo: some of its floors are crates of their own.
 LIBRARY=(-p heapwright -p heapwright-gc -p heapwright-realm -p heapwright-stacks -p heapwright-substrate)
-# The features of its tests. (A build for each feature would take longer than all tests.)
+# The features of its tests. (A build for each feature would take longer than all tests; ci/lint.sh clippy compiles each.)
 ALL=(--features "debug,derive,std,symbols,allocator-api2-02,allocator-api2-03,allocator-api2-04")
 
 # as_shipped COMMAND...: runs it with Cargo.toml's release profile, not with .ci/run's, which builds tools quickly.

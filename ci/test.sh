@@ -50,7 +50,6 @@ both() {
     wait $! || status=$?
     cat "$SCRATCH/first"
 }
-# (ci/lint.sh clippy compiles each feature alone.)
 OTHERS=(--workspace --exclude heapwright --exclude heapwright-gc --exclude heapwright-realm --exclude heapwright-stacks --exclude heapwright-substrate)
 # `checked` changes the work of pools, so it is built apart.
 library() {

@@ -40,7 +40,7 @@ pub(super) struct Target {
     pub(super) incremental: bool,
 }
 
-/// What decides how far a heap may grow (see `sizing`).
+/// The rule for the goal of a heap (see `sizing`).
 #[derive(Clone, Copy)]
 pub(super) enum Rule {
     /// The live bytes times the factor.
