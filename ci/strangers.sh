@@ -2,7 +2,7 @@
 # Runs other projects' tests of malloc's public interface on heapwright. Each test runs first on the plain system, then
 # preloaded, under three cache models and in debug mode. A test that passes on glibc and not on heapwright is a failure,
 # unless corpus/strangers/differences.txt has a line with the reason. The sources are Debian's source packages, fetched
-# into the target folder's strangers/. docs/verification.md names the tests that run or are left out.
+# into the target folder's strangers/. The first lines of each suite's file say which tests are left out.
 #
 #   ci/strangers.sh                        all suites: an hour and a half, or less
 #   ci/strangers.sh glibc python           these suites

@@ -1,5 +1,6 @@
-# glibc's malloc/tst-*.c, with its own test driver and support library, without the rest of its
-# build. docs/verification.md says which are left out, and why.
+# glibc's malloc/tst-*.c on the public interface, with glibc's own test driver and support library.
+# Tests of glibc's lists, tunables, removed symbols and internal containers are left out, and tests
+# that link malloc statically.
 
 GLIBC_TESTS=(
     mallocbug tst-calloc tst-free-errno tst-interpose-nothread tst-interpose-thread tst-mallinfo2
