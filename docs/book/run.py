@@ -18,7 +18,7 @@ A command ends with 0, unless the next one is `echo $?`. These parts of an outpu
     ...            stands for any lines, or none, if it is a line; else for any text of its line
     ==4242==       the number of a process
     0x7f31c0       an address
-    1.5 ms, 0.02s  a time, in any unit from ns to min
+    1.5 ms, 0.02s  a time, in any unit from ns to min; also 2.2 to 2.9 ms
     spaces         a run of them has any length; at a line's end they do not count
     /home/you      the folder of the page
 
@@ -159,7 +159,7 @@ def tidied(line, folder):
     line = line.replace(str(folder), "/home/you")
     line = re.sub(r"==\d+==", "==4242==", line)
     line = re.sub(r"\b0x[0-9a-f]{5,}", "0xADDRESS", line)
-    line = re.sub(r"(?<![\w.])\d[\d,]*(?:(?:\.\d+)? |\.\d+)(?:ns|us|µs|ms|s|min)(?!\w)", "SOME TIME", line)
+    line = re.sub(r"(?<![\w.])(?:\d[\d,.]* to )?\d[\d,]*(?:(?:\.\d+)? |\.\d+)(?:ns|us|µs|ms|s|min)(?!\w)", "SOME TIME", line)
     return re.sub(r"\s+", " ", line).rstrip()
 
 

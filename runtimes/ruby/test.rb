@@ -292,6 +292,21 @@ check("an age can be asked for while Ractors wait") { ObjectSpace.dump(aged).inc
 waiting.each { |ractor| ractor.send(1) }.each(&answer)
 garbage
 
+# The end of a process writes out files that nobody closed, also dead ones that await the sweep.
+unwritten = (0..20).reject do |rounds|
+  reader, writer = IO.pipe
+  child = fork do
+    writer.autoclose = false
+    5.times { IO.for_fd(writer.fileno, "w", autoclose: false).write("x") }
+    garbage(rounds * 1_000)
+    exit
+  end
+  writer.close
+  Process.wait(child)
+  reader.read == "xxxxx"
+end
+check("unclosed files are written: #{unwritten}", unwritten.empty?)
+
 GC.verify_internal_consistency
 dump = File.join(Dir.tmpdir, "heapwright-test-#{$$}.dump")
 check("a dump names classes") { File.binread(GC.heapwright_dump(dump)).include?("WeakRef") }

@@ -179,18 +179,22 @@ free_unless_kept(VALUE obj, void *context)
 }
 
 /* Writes out files, and frees the memory of extensions. Afterwards objects lead to freed ones,
-   so nothing is collected. */
+   so nothing is collected. A walk does not visit dead objects that await the sweep, so the sweep
+   ends first: such an object may be a file. */
 void
 rb_gc_impl_shutdown_call_finalizer(void *objspace)
 {
     struct objspace *o = objspace;
+    hw_gc_statistics s;
 
     if (!ruby_begin_jobs(o)) {
         o->disabled = true;
         return;
     }
     ruby_run_all_finalizers(o);
-    o->disabled = o->ending = true;
+    hw_gc_stats(o->heap, &s, sizeof s);
+    rb_gc_impl_gc_disable(o, s.phase == 2);
+    o->ending = true;
     each_object(o, free_unless_kept, o);
     ruby_run_all_finalizers(o);
     ruby_end_jobs(o);
