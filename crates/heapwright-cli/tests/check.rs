@@ -871,6 +871,9 @@ fn what_is_reachable_is_summed_or_listed_and_the_sum_is_the_same() {
             let is_listed =
                 printed.contains("heapwright: still-reachable: 20,100 bytes in 200 blocks");
             assert_eq!(is_listed, flags.contains(&"all"), "{flags:?}: {printed}");
+            // Only modules of printed stacks have their build-ids printed.
+            let has_stack = is_listed || words.len() > 1;
+            assert_eq!(printed.contains("BuildId "), has_stack, "{flags:?}: {printed}");
             let lost = if words.len() > 1 { "77 bytes in 1 blocks" } else { "0 bytes in 0 blocks" };
             assert!(printed.contains(&format!("definitely lost: {lost}")), "{flags:?}: {printed}");
             let _ = std::fs::remove_dir_all(&kept);

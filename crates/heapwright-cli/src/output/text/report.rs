@@ -63,12 +63,11 @@ pub(crate) fn write(report: &Report, to: &mut dyn io::Write, look: Look) -> io::
         write_error(&mut out, report, error, look);
         flush(&mut out)?;
     }
-    let details = |leak: &&Leak| report.wanted.details.contains(&leak.reach);
-    for leak in report.leaks.iter().filter(details).take(report.wanted.most) {
+    for leak in detailed_leaks(report).take(report.wanted.most) {
         write_leak(&mut out, report, leak, look);
         flush(&mut out)?;
     }
-    let groups = report.leaks.iter().filter(details).count();
+    let groups = detailed_leaks(report).count();
     if let Some(more @ 1..) = groups.checked_sub(report.wanted.most) {
         let more = units::counted(more as u64, "smaller group");
         let _ = writeln!(out, "{more} of leaks are only in the sums (see --limit)");
@@ -361,9 +360,21 @@ fn notes(out: &mut String, report: &Report) {
     }
 }
 
+/// Returns the leaks that are printed with their stacks, if there are not too many.
+fn detailed_leaks(report: &Report) -> impl Iterator<Item = &Leak> {
+    report.leaks.iter().filter(|leak| report.wanted.details.contains(&leak.reach))
+}
+
+/// Writes the build-ids of the modules in the printed stacks.
 fn modules(out: &mut String, report: &Report) {
     let first = lead(report.pid());
-    let places = report.stacks.frames.iter().filter_map(|frame| frame.place.as_ref());
+    let errors = report.errors.iter().flat_map(|error| &error.moments).map(|moment| moment.stack);
+    let leaks = detailed_leaks(report).take(report.wanted.most).map(|leak| leak.stack);
+    let growths = report.growths.iter().map(|growth| growth.stack);
+    let findings = errors.chain(leaks).chain(growths).flat_map(|stack| report.stacks.frames(stack));
+    let has_profile = report.checks().any(|check| check.profile.is_some());
+    let profiled = report.stacks.frames.iter().filter(|_| has_profile);
+    let places = findings.chain(profiled).filter_map(|frame| frame.place.as_ref());
     let all: BTreeSet<_> = places.map(|place| (&place.path, &place.build_id)).collect();
     for (path, build_id) in all.into_iter().filter(|(_, build_id)| !build_id.is_empty()) {
         let path = printable(Text::from(&**path));
